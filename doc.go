@@ -1,0 +1,43 @@
+// Package assay is the root of Assay, a tool that decides, with evidence,
+// whether a new version of an LLM service may go live.
+//
+// The root holds no code: it carries this glossary and arch_test.go, which
+// holds the floors (who may import whom). The program is cmd/assay.
+//
+// # The one idea
+//
+// One datum, two producers, one judge. A [record.Record] is what became of one
+// request. The load driver produces Records from a plan; the gateway (a later
+// piece of work) produces the same Records from live users. A contract judges
+// them and gives a verdict. Everything a run shows can be recomputed from its
+// records.
+//
+// # Glossary (one spelling for each noun)
+//
+//   - Suite: a YAML file that says what to test: variants, workloads, contract.
+//   - Variant: a servable version of a service: endpoint, model, engine, flags.
+//     Two names are special: baseline and candidate.
+//   - Case, Set: one prompt or dialogue with what is expected of it; cases with
+//     a digest.
+//   - Shot, Plan: one planned request: due offset, case, session, sampling; the
+//     plan is a pure function of (spec, seed).
+//   - Record: what became of one shot or one live request: due, sent, first
+//     token, token times, done, tokens, outcome, labels, values.
+//   - Event: one server-sent event of a streamed answer, stamped when its last
+//     byte left the socket.
+//   - Run: a directory: manifest (all that is needed to repeat it), records,
+//     verdict, report.
+//   - Block: a stretch of the plan that one variant serves alone; the blocks of
+//     two variants interleave A B B A so that drift of the machine hits both.
+//   - Estimate: a statistic over records with its interval, its n and its
+//     warnings.
+//   - Clause, Contract: metric, scope, statistic, limit or baseline with a
+//     margin, confidence, minimum sample; all and any groups of clauses.
+//   - Verdict, Grade: pass, fail or inconclusive (the zero value), with a reason
+//     and the evidence of each clause.
+//   - Certificate: the load client's own health, second by second; an unfit
+//     client makes a run invalid and its verdict inconclusive.
+//
+// Exit codes: 0 pass, 1 fail, 2 usage or configuration, 3 inconclusive, 4 could
+// not measure (target, host or client), 130 interrupted.
+package assay

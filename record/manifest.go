@@ -1,0 +1,95 @@
+package record
+
+import "time"
+
+// Manifest is what a run directory says of itself: all that is needed to repeat
+// the run and to know how far to trust it. It is written as manifest.json when
+// the run starts and again when it ends.
+type Manifest struct {
+	Schema    string            `json:"schema"` // "assay.manifest/1"
+	ID        string            `json:"id"`     // sorts by start time
+	Name      string            `json:"name"`   // the suite's name
+	Assay     string            `json:"assay"`  // version of the program
+	Seed      uint64            `json:"seed"`
+	Salt      string            `json:"salt"`  // put before every prompt of this run; "" when prompts are unsalted
+	Start     time.Time         `json:"start"` // wall clock at the epoch
+	Elapsed   time.Duration     `json:"elapsed_ns"`
+	State     string            `json:"state"` // running, done, interrupted, failed
+	Suite     string            `json:"suite"` // the resolved suite as YAML; secrets only by reference
+	SuiteFile string            `json:"suite_file,omitempty"`
+	Digest    string            `json:"suite_digest"` // hex SHA-256 of the resolved suite
+	Variants  []VariantInfo     `json:"variants"`
+	Workloads []WorkloadInfo    `json:"workloads"`
+	Windows   []Window          `json:"windows"`
+	Client    Certificate       `json:"client"`
+	Host      map[string]string `json:"host"` // cpu, cores, memory, kernel, go
+	Ledger    []LedgerRow       `json:"ledger"`
+	Notes     []string          `json:"notes,omitempty"` // what a reader must know and no number shows
+}
+
+// VariantInfo says who was measured.
+type VariantInfo struct {
+	Name     string            `json:"name"`
+	URL      string            `json:"url"`
+	Model    string            `json:"model"`
+	API      string            `json:"api"`
+	Protocol string            `json:"protocol"`         // HTTP/1.1 or HTTP/2
+	Engine   map[string]string `json:"engine,omitempty"` // what the engine says about itself; the simulated engine's configuration
+}
+
+// WorkloadInfo says what was sent.
+type WorkloadInfo struct {
+	Name     string            `json:"name"`
+	Arrivals string            `json:"arrivals"` // in words: "Poisson 8/s for 5m0s"
+	Open     bool              `json:"open_loop"`
+	Planned  int64             `json:"planned"` // shots a variant, warm-up left out; −1: as many as fit
+	WarmUp   int64             `json:"warm_up"` // shots a variant
+	Plan     string            `json:"plan_digest"`
+	Rate     float64           `json:"rate,omitempty"` // mean planned requests per second of an open loop
+	Poisson  bool              `json:"poisson,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+}
+
+// LedgerRow accounts for the shots of one variant on one workload:
+// Offered = Completed + Failed + Dropped, exactly; the maps split the last two
+// by outcome.
+type LedgerRow struct {
+	Variant   string            `json:"variant"`
+	Workload  string            `json:"workload"`
+	Phase     string            `json:"phase"`
+	Offered   int64             `json:"offered"`
+	Completed int64             `json:"completed"`
+	Failed    int64             `json:"failed"`
+	Dropped   int64             `json:"dropped"`
+	ByOutcome map[Outcome]int64 `json:"by_outcome"`
+}
+
+// Certificate is the load client's own health over a run, and whether it was
+// fit to measure.
+type Certificate struct {
+	Fit     bool           `json:"fit"`
+	Reasons []string       `json:"reasons,omitempty"` // why not, with figures
+	Seconds []ClientSecond `json:"seconds,omitempty"`
+}
+
+// ClientSecond is the client's health in one second. A figure that could not be
+// measured is negative. Lags are of the requests and events of that second.
+type ClientSecond struct {
+	Second      int           `json:"second"` // since the epoch
+	Sent        int64         `json:"sent"`
+	InFlight    int64         `json:"in_flight"` // at the end of the second
+	Dropped     int64         `json:"dropped"`
+	Delayed     int64         `json:"delayed_by_cap"`
+	SendLagP50  time.Duration `json:"send_lag_p50_ns"` // due to first byte written
+	SendLagP99  time.Duration `json:"send_lag_p99_ns"`
+	SendLagMax  time.Duration `json:"send_lag_max_ns"`
+	StampLagP99 time.Duration `json:"stamp_lag_p99_ns"` // kernel receive to our stamp
+	StampLagMax time.Duration `json:"stamp_lag_max_ns"`
+	Stall       time.Duration `json:"stall_ns"` // the longest time that the process did not run, by a heartbeat
+	CPU         float64       `json:"cpu"`      // CPU time of the process over the time it could have had, 0 to 1
+	GCPauseMax  time.Duration `json:"gc_pause_max_ns"`
+	SchedP99    time.Duration `json:"sched_p99_ns"` // Go scheduler: runnable to running
+	Descriptors int64         `json:"descriptors"`  // open now
+	Limit       int64         `json:"descriptor_limit"`
+	Errors      int64         `json:"client_errors"` // the client's own socket and descriptor failures
+}

@@ -1,0 +1,355 @@
+package record
+
+import (
+	"math"
+	"time"
+)
+
+// Instant is a time point of one run on the run's monotonic clock: an offset
+// from the run's epoch. The zero Instant means "did not happen"; it is not the
+// epoch. Build one with At, read one with Offset or Sub.
+type Instant int64 // nanoseconds since the epoch, plus one
+
+// At returns the instant at the given offset from the epoch. Nothing of a run
+// happens before its epoch: a negative offset is taken as 0.
+func At(offset time.Duration) Instant { return Instant(max(offset, 0)) + 1 }
+
+// Set reports whether the instant happened.
+func (t Instant) Set() bool { return t > 0 }
+
+// Offset returns the offset from the epoch; ok is false for the zero Instant.
+func (t Instant) Offset() (offset time.Duration, ok bool) {
+	if t <= 0 {
+		return 0, false
+	}
+	return time.Duration(t - 1), true
+}
+
+// Sub returns t − u; ok is false when either did not happen.
+func (t Instant) Sub(u Instant) (d time.Duration, ok bool) {
+	if t <= 0 || u <= 0 {
+		return 0, false
+	}
+	return time.Duration(t - u), true
+}
+
+// Count is a number of tokens that may be unknown. The zero Count is unknown;
+// it is not 0. Build one with Tokens, read one with N.
+type Count int64 // the number plus one
+
+// Tokens returns the known count n; a negative n gives the unknown count.
+func Tokens(n int64) Count { return Count(max(n, -1)) + 1 }
+
+// Known reports whether the count is known.
+func (c Count) Known() bool { return c > 0 }
+
+// N returns the count; ok is false when it is unknown.
+func (c Count) N() (n int64, ok bool) {
+	if c <= 0 {
+		return 0, false
+	}
+	return int64(c - 1), true
+}
+
+// Kind says what an Event carried.
+type Kind uint8
+
+// The kinds of events. Content, Reasoning and Tool are payload: they carry
+// generated output, and only they make a first token.
+const (
+	KindUnknown   Kind = iota // well formed, of no kind below
+	KindRole                  // role or empty delta before the output
+	KindContent               // answer text
+	KindReasoning             // reasoning text
+	KindTool                  // tool call name or arguments
+	KindFinish                // finish_reason without payload
+	KindUsage                 // token usage without payload
+	KindError                 // error inside the stream
+	KindComment               // keep-alive: comment, empty event, ping
+	KindDone                  // [DONE]
+	kindCount
+)
+
+var kindNames = [kindCount]string{"unknown", "role", "content", "reasoning", "tool", "finish", "usage", "error", "comment", "done"}
+
+// String returns the kind's name in lower case.
+func (k Kind) String() string {
+	if k >= kindCount {
+		return "unknown"
+	}
+	return kindNames[k]
+}
+
+// Payload reports whether events of this kind carry generated output.
+func (k Kind) Payload() bool { return k == KindContent || k == KindReasoning || k == KindTool }
+
+// Event is one event of a streamed answer, or the single body of an unstreamed
+// one. It keeps times and sizes, never text.
+type Event struct {
+	At     Instant       // when its last byte left the socket read, before parsing
+	Emit   Instant       // when the server says that it wrote it (ground truth of the simulated engine); zero: it does not say
+	Lag    time.Duration // At minus the kernel's receive stamp: the client's own delay; negative: unknown
+	Read   uint32        // ordinal of the socket read that completed it: events of one read came together, their gaps carry no information
+	Bytes  uint32        // length of the payload text in bytes
+	Tokens Count         // output tokens in this event, when the server says so
+	Kind   Kind
+}
+
+// Outcome is the one class in which a request ends. The zero Outcome means that
+// it has not ended; only OK is success.
+type Outcome string
+
+// The outcomes. metrics.md 2.2 of the design; one request ends in exactly one.
+const (
+	OK Outcome = "ok" // 2xx, no error event, a well-formed terminal, at least one output token
+
+	DNS             Outcome = "dns"                 // the name did not resolve
+	Dial            Outcome = "dial"                // no connection
+	TLS             Outcome = "tls"                 // handshake or certificate
+	Write           Outcome = "write"               // the request could not be written
+	HTTP4xx         Outcome = "http_4xx"            // Status has the code
+	HTTP5xx         Outcome = "http_5xx"            // Status has the code
+	HTTPOther       Outcome = "http_other"          // neither 2xx, 4xx nor 5xx
+	ResetBefore     Outcome = "reset_before_first"  // connection lost before the first payload
+	ResetMid        Outcome = "reset_mid_stream"    // connection lost after it
+	Truncated       Outcome = "truncated_no_finish" // clean end without finish_reason or [DONE]
+	ErrorEvent      Outcome = "error_event"         // an error inside a 200 answer
+	Malformed       Outcome = "malformed_event"     // broken JSON, framing or protocol
+	EventTooLarge   Outcome = "event_too_large"     // one event above the limit
+	BodyTooLarge    Outcome = "body_too_large"      // the whole answer above the limit
+	StallTimeout    Outcome = "stall_timeout"       // no byte for the stall limit
+	TotalTimeout    Outcome = "total_timeout"       // not done by the deadline
+	Goaway          Outcome = "goaway"              // HTTP/2 GOAWAY or refused stream
+	ClientCancelled Outcome = "client_cancelled"    // as planned by the workload
+	EmptyOutput     Outcome = "empty_output"        // finished, but no output
+	LengthMismatch  Outcome = "length_mismatch"     // finish_reason length, but not the asked number of tokens
+
+	ClientOverload Outcome = "client_overload" // not sent: the client's cap on requests in flight was reached
+	ClientFault    Outcome = "client_fault"    // the client's own failure: descriptors, memory, ports
+	Interrupted    Outcome = "interrupted"     // not sent, or cut at the end of the drain, because the run was stopped
+)
+
+// Group is the part of the ledger that an outcome counts in:
+// offered = completed + failed + dropped, exactly.
+type Group uint8
+
+// The groups of outcomes.
+const (
+	GroupFailed    Group = iota // answered wrongly, late or not at all; also the zero Outcome
+	GroupCompleted              // success
+	GroupDropped                // never given a fair try, for a reason of the client's own
+)
+
+// Group returns the part of the ledger that the outcome counts in.
+func (o Outcome) Group() Group {
+	switch o {
+	case OK:
+		return GroupCompleted
+	case ClientOverload, ClientFault, Interrupted, ClientCancelled:
+		return GroupDropped
+	default:
+		return GroupFailed
+	}
+}
+
+// Flag marks something about a record that is not its outcome but that a reader
+// of its numbers must know.
+type Flag uint32
+
+// The flags.
+const (
+	FlagNoDone            Flag = 1 << iota // finish_reason seen, but the stream ended without [DONE]
+	FlagUsageMissing                       // the server sent no usage
+	FlagUsageInconsistent                  // usage contradicts itself or the text
+	FlagTokensFromEvents                   // Output counts payload events, since the variant says so
+	FlagCoalesced                          // two or more payload events in one read
+	FlagRetried                            // sent twice: the reused connection failed before any byte
+	FlagDelayedByCap                       // waited for the cap on requests in flight
+	FlagShortOutput                        // stopped before the asked length although told to ignore the end of text
+	FlagInvalidUTF8                        // output bytes that are not UTF-8
+	flagEnd
+)
+
+var flagNames = []string{"no_done", "usage_missing", "usage_inconsistent", "tokens_from_events", "coalesced", "retried", "delayed_by_cap", "short_output", "invalid_utf8"}
+
+// Names returns the names of the set flags, in a fixed order.
+func (f Flag) Names() []string {
+	var names []string
+	for i, name := range flagNames {
+		if f&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Phase is the part of a run that a request belongs to.
+type Phase uint8
+
+// The phases. Only Measured counts.
+const (
+	Measured Phase = iota
+	WarmUp
+)
+
+// String returns "measured" or "warm-up".
+func (p Phase) String() string {
+	if p == WarmUp {
+		return "warm-up"
+	}
+	return "measured"
+}
+
+// Record is what became of one request. Every shot of a plan gives exactly one
+// Record. A Record is plain data: whoever holds it owns it; it is not safe for
+// concurrent writes. All instants are on the run's one monotonic clock.
+type Record struct {
+	// What was asked.
+	Shot        int64  // index in the workload's plan, from 0; −1 for live traffic
+	Variant     string // who served it
+	Workload    string
+	Phase       Phase
+	Block       int    // which interleaved block of the run, from 0
+	Case        string // id of the prompt
+	Session     string // conversation or virtual user; the unit of independence
+	Turn        int    // turn in the session, from 0
+	Tenant      string
+	Stream      bool
+	MaxTokens   int64 // asked limit of output tokens; 0: the server's default
+	PromptBytes int64 // bytes of prompt text sent
+
+	// When. A request that never got so far has zero Instants.
+	Due       Instant // intended arrival from the schedule (open loop), or the moment the virtual user became ready (closed loop)
+	Admit     Instant // passed the client's cap on requests in flight
+	ConnStart Instant // dial began; zero on a reused connection
+	ConnEnd   Instant // dial and TLS done; zero on a reused connection
+	Send      Instant // first byte of the request was written
+	Sent      Instant // last byte of the request was written
+	Header    Instant // response header parsed
+	EOF       Instant // the answer's body ended, or the request was given up
+	Reused    bool    // keep-alive connection
+	Events    []Event // every event of the answer, in order of arrival
+
+	// How it ended.
+	Outcome Outcome
+	Status  int    // HTTP status; 0: no answer
+	Code    string // the server's own error code, bounded and printable
+	Detail  string // what went wrong, bounded and printable; never prompt, key or output text
+	Finish  string // finish_reason as sent
+	Flags   Flag
+
+	// Tokens as the server counts them.
+	Prompt    Count
+	Output    Count
+	Cached    Count // prompt tokens served from a prefix cache
+	Reasoning Count // part of Output
+
+	// Server timings that came with the answer, in the engine's own terms.
+	Server map[string]time.Duration
+
+	OutputBytes int64              // bytes of generated text
+	Body        string             // hex SHA-256 of the generated text; "" if none
+	Labels      map[string]string  // free dimensions of the workload
+	Values      map[string]float64 // what checks found; a NaN is never stored
+}
+
+// Success reports whether the request completed.
+func (r *Record) Success() bool { return r.Outcome == OK }
+
+// First returns the first payload event, or nil.
+func (r *Record) First() *Event { return r.payload(0) }
+
+// Second returns the second payload event, or nil.
+func (r *Record) Second() *Event { return r.payload(1) }
+
+// FirstAnswer returns the first payload event that is not reasoning, or nil.
+func (r *Record) FirstAnswer() *Event {
+	for i := range r.Events {
+		if k := r.Events[i].Kind; k.Payload() && k != KindReasoning {
+			return &r.Events[i]
+		}
+	}
+	return nil
+}
+
+// Last returns the last payload event, or nil.
+func (r *Record) Last() *Event {
+	for i := len(r.Events) - 1; i >= 0; i-- {
+		if r.Events[i].Kind.Payload() {
+			return &r.Events[i]
+		}
+	}
+	return nil
+}
+
+func (r *Record) payload(skip int) *Event {
+	for i := range r.Events {
+		if r.Events[i].Kind.Payload() {
+			if skip == 0 {
+				return &r.Events[i]
+			}
+			skip--
+		}
+	}
+	return nil
+}
+
+// eventTokens returns the tokens of each payload event, in order: as the server
+// said where it did, else the known total spread over the events in proportion
+// to their bytes, at least one each (largest remainder). ok is false when the
+// total is unknown, or smaller than the number of events.
+func (r *Record) eventTokens() (tokens []int64, ok bool) {
+	var sizes []int64
+	known, bytes := true, int64(0)
+	for i := range r.Events {
+		e := &r.Events[i]
+		if !e.Kind.Payload() {
+			continue
+		}
+		k, has := e.Tokens.N()
+		known = known && has && k > 0
+		tokens = append(tokens, k)
+		sizes = append(sizes, int64(e.Bytes))
+		bytes += int64(e.Bytes)
+	}
+	if known {
+		return tokens, len(tokens) > 0
+	}
+	total, has := r.Output.N()
+	spare := total - int64(len(tokens))
+	if !has || len(tokens) == 0 || spare < 0 {
+		return nil, false
+	}
+	given := int64(0)
+	rest := make([]float64, len(tokens))
+	for i := range tokens {
+		share := float64(spare) / float64(len(tokens))
+		if bytes > 0 {
+			share = float64(spare) * float64(sizes[i]) / float64(bytes)
+		}
+		whole := math.Floor(share)
+		tokens[i], rest[i] = 1+int64(whole), share-whole
+		given += int64(whole)
+	}
+	for ; given < spare; given++ {
+		best := 0
+		for i := range rest {
+			if rest[i] > rest[best] {
+				best = i
+			}
+		}
+		tokens[best]++
+		rest[best] = -1
+	}
+	return tokens, true
+}
+
+// Window is a stretch of a run in which one variant was measured on one
+// workload: from the block's first due instant to its end by the schedule.
+type Window struct {
+	Variant  string
+	Workload string
+	Block    int
+	Start    Instant
+	End      Instant
+}
