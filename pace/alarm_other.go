@@ -1,0 +1,5 @@
+//go:build !linux
+
+package pace
+
+func newAlarm() alarm { return nil }
