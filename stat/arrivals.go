@@ -1,0 +1,109 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Arrivals tells whether instants look like a Poisson process of constant rate.
+type Arrivals struct {
+	N                          int
+	Rate                       float64 // arrivals per second
+	CV                         float64 // coefficient of variation of the gaps; 1 for Poisson, 0 for a metronome
+	CVLo, CVHi                 float64 // 99 % band of CV under Poisson
+	Bin                        float64 // length of a bin of Dispersion, seconds
+	Dispersion                 float64 // variance over mean of the counts per bin; 1 for Poisson
+	DispersionLo, DispersionHi float64 // 99 % band of Dispersion under Poisson
+	KS                         float64 // greatest distance of the empirical distribution of the instants from uniform
+	KSP                        float64 // its p-value
+	Poisson                    bool    // CV and Dispersion within their bands and KSP >= 0.01
+}
+
+// CheckArrivals judges arrivals given in seconds from the start of an observation of duration seconds.
+func CheckArrivals(secondsFromStart []float64, duration float64) (Arrivals, error) {
+	n := len(secondsFromStart)
+	if n < minArrivals {
+		return Arrivals{}, fmt.Errorf("checking arrivals: %d of them tell nothing; at least %d are needed", n, minArrivals)
+	}
+	if !(duration > 0) || math.IsInf(duration, 1) {
+		return Arrivals{}, fmt.Errorf("checking arrivals: a duration of %v seconds; it must be positive and finite", duration)
+	}
+	at := slices.Clone(secondsFromStart)
+	slices.Sort(at)
+	if !(at[0] >= 0 && at[n-1] <= duration) { // NaN sorts first
+		return Arrivals{}, fmt.Errorf("checking arrivals: they lie in [%v, %v], not within the %v seconds observed", at[0], at[n-1], duration)
+	}
+	a := Arrivals{N: n, Rate: float64(n) / duration}
+	a.CV = cvOfGaps(at)
+	a.CVLo, a.CVHi = cvBand(n - 1)
+	a.disperse(at, duration)
+	a.KS, a.KSP = uniformKS(at, duration)
+	a.Poisson = a.CVLo <= a.CV && a.CV <= a.CVHi && a.DispersionLo <= a.Dispersion && a.Dispersion <= a.DispersionHi && a.KSP >= 0.01
+	return a, nil
+}
+
+const (
+	minArrivals = 20
+	perBin      = 5    // expected arrivals in a bin, at least
+	maxBins     = 2000 // more bins than this find nothing that fewer do not
+)
+
+func cvOfGaps(at []float64) float64 {
+	m := float64(len(at) - 1)
+	mean := (at[len(at)-1] - at[0]) / m
+	if mean == 0 {
+		return 0
+	}
+	ss := 0.0
+	for i := 1; i < len(at); i++ {
+		d := (at[i] - at[i-1]) - mean
+		ss += d * d
+	}
+	return math.Sqrt(ss/(m-1)) / mean
+}
+
+// cvBand is the 99 % band of the coefficient of variation of m exponential gaps.
+func cvBand(m int) (lo, hi float64) {
+	z := distuv.UnitNormal.Quantile(0.995) / math.Sqrt(float64(m))
+	return 1 - z, 1 + z
+}
+
+func (a *Arrivals) disperse(at []float64, duration float64) {
+	bins := min(len(at)/perBin, maxBins)
+	a.Bin = duration / float64(bins)
+	counts := make([]int, bins)
+	for _, t := range at {
+		counts[min(int(t/a.Bin), bins-1)]++
+	}
+	mean := float64(len(at)) / float64(bins)
+	ss := 0.0
+	for _, c := range counts {
+		ss += (float64(c) - mean) * (float64(c) - mean)
+	}
+	df := float64(bins - 1)
+	a.Dispersion = ss / df / mean
+	chi := distuv.ChiSquared{K: df}
+	a.DispersionLo, a.DispersionHi = chi.Quantile(0.005)/df, chi.Quantile(0.995)/df
+}
+
+// uniformKS is the Kolmogorov-Smirnov distance from the uniform distribution on [0, duration] with its p-value.
+func uniformKS(at []float64, duration float64) (d, p float64) {
+	n := float64(len(at))
+	for i, t := range at {
+		u := t / duration
+		d = math.Max(d, math.Max(u-float64(i)/n, float64(i+1)/n-u))
+	}
+	x := d * (math.Sqrt(n) + 0.12 + 0.11/math.Sqrt(n))
+	if x < 0.3 {
+		return d, 1
+	}
+	sign := 1.0
+	for k := 1.0; k <= 100; k++ {
+		p += sign * 2 * math.Exp(-2*k*k*x*x)
+		sign = -sign
+	}
+	return d, math.Max(0, math.Min(1, p))
+}

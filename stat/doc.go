@@ -1,0 +1,2 @@
+// Package stat turns series of numbers into estimates with intervals. It knows nothing of language models.
+package stat

@@ -1,0 +1,74 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Sample is a series of observations in time order, some of which may be known only to exceed everything. It is
+// immutable after NewSample and safe for concurrent use. The zero Sample is empty and usable.
+type Sample struct {
+	series []float64 // in time order, those beyond any value as +Inf
+	sorted []float64 // the same, ascending
+	over   int
+}
+
+// NewSample takes observations in time order and the number of further ones that lie beyond any value (a request that
+// failed has no latency, and waiting longer would not have given it one). The latter are spread evenly over the series,
+// because their places in time are not known. The values are copied. NaN and infinities are refused: leave out what was
+// not measured, and count what was infinite in over.
+func NewSample(inTimeOrder []float64, over int) (*Sample, error) {
+	if over < 0 {
+		return nil, fmt.Errorf("making a sample: %d observations beyond any value; the number cannot be negative", over)
+	}
+	for i, x := range inTimeOrder {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, fmt.Errorf("making a sample: observation %d is %v; leave out what was not measured and count what exceeds everything in over", i, x)
+		}
+	}
+	s := &Sample{series: spread(inTimeOrder, over), over: over}
+	s.sorted = slices.Clone(s.series)
+	slices.Sort(s.sorted)
+	return s, nil
+}
+
+// spread puts over copies of +Inf at even distances between the values.
+func spread(values []float64, over int) []float64 {
+	n := len(values) + over
+	out := make([]float64, 0, n)
+	placed := 0
+	for i := range n {
+		// After i+1 places, round((i+1)*over/n) of them are over: even distances, and exactly over in all.
+		if want := int((2*int64(i+1)*int64(over) + int64(n)) / (2 * int64(n))); placed < want {
+			out = append(out, math.Inf(1))
+			placed++
+			continue
+		}
+		out = append(out, values[i-placed])
+	}
+	return out
+}
+
+// N is the number of observations, those beyond any value included.
+func (s *Sample) N() int { return len(s.series) }
+
+// finite gives the values in ascending order without those beyond any value.
+func (s *Sample) finite() []float64 { return s.sorted[:len(s.sorted)-s.over] }
+
+// Min is the least value, NaN when there is none.
+func (s *Sample) Min() float64 {
+	if f := s.finite(); len(f) > 0 {
+		return f[0]
+	}
+	return math.NaN()
+}
+
+// Max is the greatest value that was measured, NaN when there is none. Observations beyond any value do not count: ask
+// Quantile(1, ...) to have them in.
+func (s *Sample) Max() float64 {
+	if f := s.finite(); len(f) > 0 {
+		return f[len(f)-1]
+	}
+	return math.NaN()
+}
