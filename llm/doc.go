@@ -1,0 +1,2 @@
+// Package llm speaks the wire protocols of language model servers.
+package llm
