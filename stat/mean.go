@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	methodMean  = "mean, t interval on the effective sample size"
-	methodShare = "share, Wilson interval on the effective sample size"
+	methodMean  = "mean, t interval on the effective sample size, widened for skewness"
+	methodShare = "share, the wider of Wilson's and Clopper and Pearson's interval on the effective sample size"
 	methodRate  = "ratio of sums over slices of time, linearised variance, t interval on the effective number of slices"
 )
 
@@ -65,30 +65,36 @@ func meanOf(values []float64, tail float64) Estimate {
 		e.warn(CodeFew, "a mean needs two values to have an interval")
 		return e
 	}
-	half, effective := tHalf(z, mean, tail, &e)
-	e.Effective = effective
-	e.Lo, e.Hi = (mean-half)*scale, (mean+half)*scale
+	below, above := halfWidths(z, mean, tail, &e)
+	e.Lo, e.Hi = (mean-below)*scale, (mean+above)*scale
 	e.Lo, e.Hi = math.Min(e.Lo, e.Value), math.Max(e.Hi, e.Value)
 	return e
 }
 
-// tHalf is the half-width of the t interval around the mean of z.
-func tHalf(z []float64, mean, tail float64, e *Estimate) (half, effective float64) {
+// halfWidths gives how far the t interval reaches below and above the mean of z.
+func halfWidths(z []float64, mean, tail float64, e *Estimate) (below, above float64) {
 	n := float64(len(z))
-	ss := 0.0
+	ss, third := 0.0, 0.0
 	for _, x := range z {
-		ss += (x - mean) * (x - mean)
+		d := x - mean
+		ss += d * d
+		third += d * d * d
 	}
 	if ss == 0 {
 		e.warn(CodeConstant, "all values are equal, so the interval has no width; that is no proof of precision")
-		return 0, n
+		return 0, 0
 	}
 	d := inflationOf(z)
-	effective = math.Max(2, n/d.inflation)
+	effective := math.Max(1, n/d.inflation)
 	e.Effective = effective
 	d.describe(e)
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: effective - 1}.Quantile(1 - tail)
-	return t * math.Sqrt(ss/(n-1)/effective), effective
+	t := studentT(math.Max(1, math.Min(effective-1, d.freedom)), 1-tail)
+	se := math.Sqrt(ss / (n - 1) / effective)
+	// Johnson (JASA 73, 1978): where the values are skewed, so is their mean; half-widths differ by the first term of
+	// the Edgeworth expansion. It only ever widens here.
+	skew := third / n / math.Pow(ss/n, 1.5)
+	shift := se * skew * (1 + 2*t*t) / (6 * math.Sqrt(effective))
+	return t*se + math.Max(0, -shift), t*se + math.Max(0, shift)
 }
 
 // Share estimates the share of ones in a series of zeros and ones in time order.
@@ -111,9 +117,11 @@ func Share(zeroOnesInTimeOrder []float64, confidence float64) Estimate {
 	}
 	e := Estimate{Value: float64(ones) / float64(n), Confidence: confidence, N: n, Method: methodShare}
 	d := inflationOf(z)
-	e.Effective = math.Max(1, float64(n)/d.inflation)
+	e.Effective = math.Max(1, float64(n)/d.widened(tail))
 	d.describe(&e)
-	e.Lo, e.Hi = wilson(e.Value, e.Effective, distuv.UnitNormal.Quantile(1-tail))
+	lo, hi := wilson(e.Value, e.Effective, distuv.UnitNormal.Quantile(1-tail))
+	exactLo, exactHi := clopperPearson(e.Value, e.Effective, tail)
+	e.Lo, e.Hi = math.Min(lo, exactLo), math.Max(hi, exactHi)
 	if n < 30 {
 		e.warn(CodeSmall, fmt.Sprintf("a share over %d observations has an approximate interval", n))
 	}
@@ -133,6 +141,19 @@ func wilson(p, n, z float64) (lo, hi float64) {
 		hi = 1
 	}
 	return math.Min(lo, p), math.Max(hi, p)
+}
+
+// clopperPearson is the interval of all p under which neither tail beyond a share of n is less likely than tail
+// (Biometrika 26, 1934); n need not be whole.
+func clopperPearson(p, n, tail float64) (lo, hi float64) {
+	lo, hi = 0, 1
+	if k := p * n; k > 0 {
+		lo = distuv.Beta{Alpha: k, Beta: n - k + 1}.Quantile(tail)
+	}
+	if k := p * n; k < n {
+		hi = distuv.Beta{Alpha: k + 1, Beta: n - k}.Quantile(1 - tail)
+	}
+	return lo, hi
 }
 
 // Rate estimates an amount per second from slices of time: the sum of amounts over the sum of seconds.
@@ -171,10 +192,7 @@ func Rate(amounts, seconds []float64, confidence float64) Estimate {
 	}
 	r := meanOf(z, tail)
 	e.Effective, e.Warnings = r.Effective, r.Warnings
-	half := (r.Hi - r.Lo) / 2
-	if math.IsNaN(half) {
-		half = math.Inf(1)
-	}
-	e.Lo, e.Hi = e.Value-half, e.Value+half
+	e.Lo, e.Hi = e.Value+(r.Lo-r.Value), e.Value+(r.Hi-r.Value)
+	e.Lo, e.Hi = math.Min(e.Lo, e.Value), math.Max(e.Hi, e.Value)
 	return e
 }

@@ -35,8 +35,11 @@ func (s *Sample) Quantile(p, confidence float64) Estimate {
 		Confidence: confidence, N: n, Over: s.over, Method: methodQuantile,
 	}
 	d := s.dependence(p)
-	e.Effective = float64(n) / d.inflation
+	e.Effective = math.Max(1, float64(n)/d.widened(tail))
 	d.describe(&e)
+	if d.tooShort() {
+		return e
+	}
 	m := max(1, int(e.Effective))
 	lo, hi := ranks(m, p, tail)
 	if lo > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Sample is a series of observations in time order, some of which may be known only to exceed everything. It is
@@ -12,22 +13,33 @@ type Sample struct {
 	series []float64 // in time order, those beyond any value as +Inf
 	sorted []float64 // the same, ascending
 	over   int
+
+	once      sync.Once // guards the two below
+	inflation float64   // of the variance of the ranks' mean
+	span      int       // lags over which the ranks depend on each other
 }
 
 // NewSample takes observations in time order and the number of further ones that lie beyond any value (a request that
 // failed has no latency, and waiting longer would not have given it one). The latter are spread evenly over the series,
-// because their places in time are not known. The values are copied. NaN and infinities are refused: leave out what was
-// not measured, and count what was infinite in over.
+// because their places in time are not known.
+// The values are copied.
+//
+// Where the place in time of an observation beyond any value is known, put +Inf at that place and leave it out of over:
+// then the interval knows whether failures came in a row. NaN and -Inf are refused: leave out what was not measured.
 func NewSample(inTimeOrder []float64, over int) (*Sample, error) {
 	if over < 0 {
 		return nil, fmt.Errorf("making a sample: %d observations beyond any value; the number cannot be negative", over)
 	}
+	placed := 0
 	for i, x := range inTimeOrder {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("making a sample: observation %d is %v; leave out what was not measured and count what exceeds everything in over", i, x)
+		if math.IsNaN(x) || math.IsInf(x, -1) {
+			return nil, fmt.Errorf("making a sample: observation %d is %v; leave out what was not measured", i, x)
+		}
+		if math.IsInf(x, 1) {
+			placed++
 		}
 	}
-	s := &Sample{series: spread(inTimeOrder, over), over: over}
+	s := &Sample{series: spread(inTimeOrder, over), over: over + placed}
 	s.sorted = slices.Clone(s.series)
 	slices.Sort(s.sorted)
 	return s, nil
