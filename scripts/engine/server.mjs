@@ -1,0 +1,519 @@
+// A small OpenAI-compatible server on a real llama.cpp engine (node-llama-cpp,
+// CPU only). Assay's tests run suites against it: its weights may be tiny, but
+// prefill, decode, the KV cache, batching and queueing are the real thing.
+//
+//   node server.mjs --home DIR --model FILE.gguf [--port 0] [--sequences 4] [--context 512]
+//
+// DIR holds node_modules (see install.sh). The first line on stdout is
+// "listening 127.0.0.1:PORT"; the engine's own messages go to stderr. The
+// server ends on SIGTERM or SIGINT, and when its standard input is a pipe that
+// closes, so that it cannot outlive a test that died.
+//
+// It answers as llama.cpp's own server does, wherever both have a feature:
+//   - GET /health, /v1/models, /metrics (names with the prefix llamacpp:)
+//   - POST /v1/completions, /v1/chat/completions, streamed or not
+//   - usage, always in a whole answer; in a stream on a last chunk of its own
+//     when stream_options.include_usage asks for it
+//   - timings of the request on the last JSON document of the answer: prompt_ms
+//     ends and predicted_ms starts at the first token. The field queue_ms, from
+//     the request's head to the start on a free sequence, is an addition.
+//   - usage counts the end-of-text token when the model ends by itself
+// One sequence serves one request; requests beyond that wait in order of arrival.
+// Nothing is kept from one request to the next: there is no prefix cache.
+// The engine runs on one thread: ggml's threads spin at barriers, and two of
+// them on a busy machine with two cores are many times slower than one.
+
+import {randomInt, randomUUID} from "node:crypto";
+import {fstatSync} from "node:fs";
+import http from "node:http";
+import path from "node:path";
+import {pathToFileURL} from "node:url";
+import {parseArgs} from "node:util";
+
+const THREADS = 1;
+const MAX_BODY = 4 << 20; // bytes of one request
+const BATCH = 512; // tokens of one engine step
+const REPLACEMENT = "\ufffd"; // ends a text whose last character is not whole yet
+const MAX_PENDING = 4; // tokens: no UTF-8 character is longer in bytes
+
+const {values: flags} = parseArgs({options: {
+    home: {type: "string"},
+    model: {type: "string"},
+    port: {type: "string", default: "0"},
+    sequences: {type: "string", default: "4"},
+    context: {type: "string", default: "512"},
+}});
+const wholeNumber = (name, min, max) => {
+    const n = Number(flags[name]);
+    if (!Number.isInteger(n) || n < min || n > max) {
+        console.error(`server: --${name} ${flags[name]}: want a whole number from ${min} to ${max}`);
+        process.exit(2);
+    }
+    return n;
+};
+if (!flags.home || !flags.model) {
+    console.error("usage: node server.mjs --home DIR --model FILE.gguf [--port N] [--sequences N] [--context N]");
+    process.exit(2);
+}
+const port = wholeNumber("port", 0, 65535);
+const sequences = wholeNumber("sequences", 1, 64);
+
+// The packages live outside the repository, where Node would not look for them.
+const library = path.join(path.resolve(flags.home), "node_modules/node-llama-cpp/dist/index.js");
+const {getLlama, TokenBias} = await import(pathToFileURL(library));
+
+const llama = await getLlama({
+    gpu: false, build: "never", maxThreads: THREADS, logLevel: "error",
+    logger: (level, message) => process.stderr.write(`llama.cpp: ${level}: ${message}\n`),
+});
+const {model, context, contextSize} = await load(path.resolve(flags.model)).catch((error) => {
+    console.error(`server: loading ${flags.model}: ${error.message}`);
+    process.exit(1);
+});
+
+async function load(modelPath) {
+    const model = await llama.loadModel({modelPath});
+    const contextSize = Math.min(wholeNumber("context", 8, 1 << 20), model.trainContextSize);
+    const context = await model.createContext({contextSize, sequences, threads: THREADS, batchSize: BATCH});
+    return {model, context, contextSize};
+}
+
+const modelName = path.basename(flags.model).replace(/\.gguf$/, "");
+const fingerprint = `llama.cpp-${llama.llamaCppRelease?.release ?? "unknown"}`;
+const started = Math.floor(Date.now() / 1000);
+
+// totals is what /metrics tells; a request counts when it has ended.
+const totals = {promptTokens: 0, promptMs: 0, predictedTokens: 0, predictedMs: 0, maxTokens: 0};
+
+/** Slots hands the engine's sequences to requests, first come, first served. */
+class Slots {
+    #free;
+    #waiting = [];
+    #size;
+
+    constructor(all) {
+        this.#free = all;
+        this.#size = all.length;
+    }
+
+    get busy() { return this.#size - this.#free.length; }
+    get waiting() { return this.#waiting.length; }
+
+    /** take resolves to a sequence, or to null when gone fires while waiting. */
+    take(gone) {
+        if (gone.aborted) return Promise.resolve(null);
+        if (this.#free.length > 0) return Promise.resolve(this.#free.pop());
+        return new Promise((resolve) => {
+            const turn = (sequence) => {
+                gone.removeEventListener("abort", leave);
+                resolve(sequence);
+            };
+            const leave = () => {
+                this.#waiting.splice(this.#waiting.indexOf(turn), 1);
+                resolve(null);
+            };
+            gone.addEventListener("abort", leave, {once: true});
+            this.#waiting.push(turn);
+        });
+    }
+
+    give(sequence) {
+        const turn = this.#waiting.shift();
+        if (turn) turn(sequence);
+        else this.#free.push(sequence);
+    }
+}
+const slots = new Slots(Array.from({length: sequences}, () => context.getSequence()));
+
+/** Refusal is an error that the client caused, in OpenAI's shape. */
+class Refusal extends Error {
+    constructor(status, message, code = null, param = null) {
+        super(message);
+        this.status = status;
+        this.body = {error: {message, type: "invalid_request_error", param, code}};
+    }
+}
+
+async function readJSON(request) {
+    const chunks = [];
+    let size = 0;
+    for await (const chunk of request) {
+        size += chunk.length;
+        if (size > MAX_BODY) throw new Refusal(413, `the request is longer than ${MAX_BODY} bytes`);
+        chunks.push(chunk);
+    }
+    let value;
+    try {
+        value = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    } catch (error) {
+        throw new Refusal(400, `the request is not JSON: ${error.message}`);
+    }
+    if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Refusal(400, "the request is not a JSON object");
+    return value;
+}
+
+function number(body, name, fallback, min, max) {
+    const value = body[name] ?? fallback;
+    if (typeof value !== "number" || !(value >= min && value <= max)) {
+        throw new Refusal(400, `${name}: want a number from ${min} to ${max}`, "invalid_value", name);
+    }
+    return value;
+}
+
+// promptText gives the text that the model continues. The messages of a chat
+// are joined by newlines: models made for tests have no chat template.
+function promptText(body, chat) {
+    if (!chat) {
+        if (typeof body.prompt !== "string") throw new Refusal(400, "prompt: want a string", "invalid_type", "prompt");
+        return body.prompt;
+    }
+    if (!Array.isArray(body.messages) || body.messages.length === 0) {
+        throw new Refusal(400, "messages: want at least one message", "invalid_type", "messages");
+    }
+    return body.messages.map((message, i) => {
+        const content = message?.content;
+        if (typeof content === "string") return content;
+        if (Array.isArray(content) && content.every((part) => part?.type === "text" && typeof part.text === "string")) {
+            return content.map((part) => part.text).join("");
+        }
+        throw new Refusal(400, `messages[${i}].content: want a string or parts of type text`, "invalid_type", "messages");
+    }).join("\n");
+}
+
+function stopWords(body) {
+    const words = body.stop == null ? [] : [body.stop].flat();
+    if (words.length > 16 || words.some((word) => typeof word !== "string" || word === "")) {
+        throw new Refusal(400, "stop: want up to 16 strings that are not empty", "invalid_type", "stop");
+    }
+    return words;
+}
+
+/** readOrder turns a request body into what the engine has to do, or throws a Refusal. */
+function readOrder(body, chat) {
+    for (const name of ["tools", "logprobs", "top_logprobs", "suffix", "echo"]) {
+        const asked = body[name];
+        if (asked && !(Array.isArray(asked) && asked.length === 0)) throw new Refusal(400, `${name}: not supported here`, "unsupported_parameter", name);
+    }
+    number(body, "n", 1, 1, 1);
+    const prompt = model.tokenize(promptText(body, chat));
+    if (model.tokens.shouldPrependBosToken && model.tokens.bos != null) prompt.unshift(model.tokens.bos);
+    if (prompt.length === 0) throw new Refusal(400, "the prompt is empty", "invalid_value", chat ? "messages" : "prompt");
+    const room = contextSize - prompt.length;
+    if (room < 1) {
+        throw new Refusal(400, `the prompt has ${prompt.length} tokens, which leaves no room in the context of ${contextSize} tokens`, "context_length_exceeded", chat ? "messages" : "prompt");
+    }
+    const limit = body.max_completion_tokens != null ? "max_completion_tokens" : "max_tokens";
+    return {
+        chat,
+        id: (chat ? "chatcmpl-" : "cmpl-") + randomUUID(),
+        created: Math.floor(Date.now() / 1000),
+        stream: body.stream === true,
+        includeUsage: body.stream_options?.include_usage === true,
+        prompt,
+        maxTokens: Math.min(Math.trunc(number(body, limit, room, 1, Number.MAX_SAFE_INTEGER)), room),
+        stop: stopWords(body),
+        sampling: {
+            // The fallbacks are llama.cpp's own.
+            temperature: number(body, "temperature", 0.8, 0, 10),
+            topP: number(body, "top_p", 0.95, 0, 1),
+            topK: number(body, "top_k", 40, 0, 1 << 20),
+            seed: Math.trunc(number(body, "seed", randomInt(2 ** 31), -(2 ** 53), 2 ** 53)) >>> 0,
+            tokenBias: body.ignore_eos === true ? neverEnding() : undefined,
+        },
+    };
+}
+
+function neverEnding() {
+    const bias = new TokenBias(model.tokenizer);
+    for (const token of [model.tokens.eos, model.tokens.eot]) {
+        if (token != null) bias.set(token, "never");
+    }
+    return bias;
+}
+
+/** Speller turns tokens into text, a whole character at a time. */
+class Speller {
+    #before; // tokens that are already text: spacing depends on them
+    #pending = [];
+
+    constructor(prompt) { this.#before = prompt.slice(-4); }
+
+    add(token) {
+        this.#pending.push(token);
+        const text = model.detokenize(this.#pending, false, this.#before);
+        if (text.endsWith(REPLACEMENT) && this.#pending.length < MAX_PENDING) return "";
+        this.#before = [...this.#before, ...this.#pending].slice(-4);
+        this.#pending = [];
+        return text;
+    }
+
+    rest() { return this.#pending.length === 0 ? "" : model.detokenize(this.#pending, false, this.#before); }
+}
+
+/** StopFilter passes text on until a stop word, and holds back what may yet become one. */
+class StopFilter {
+    #words;
+    #held = "";
+    stopped = false;
+
+    constructor(words) { this.#words = words; }
+
+    add(text) {
+        if (this.#words.length === 0) return text;
+        const all = this.#held + text;
+        const cut = Math.min(...this.#words.map((word) => all.indexOf(word)).filter((at) => at >= 0));
+        if (Number.isFinite(cut)) {
+            this.stopped = true;
+            this.#held = "";
+            return all.slice(0, cut);
+        }
+        let keep = 0;
+        for (const word of this.#words) {
+            for (let n = Math.min(word.length - 1, all.length); n > keep; n--) {
+                if (all.endsWith(word.slice(0, n))) keep = n;
+            }
+        }
+        this.#held = all.slice(all.length - keep);
+        return all.slice(0, all.length - keep);
+    }
+
+    rest() { return this.#held; }
+}
+
+/** Clock keeps the instants of one request, in milliseconds of the process's monotonic clock. */
+class Clock {
+    arrived = performance.now();
+    begun = NaN;
+    first = NaN;
+    last = NaN;
+    predicted = 0;
+
+    token() {
+        this.last = performance.now();
+        if (this.predicted++ === 0) this.first = this.last;
+    }
+
+    timings(promptTokens) {
+        const promptMs = this.first - this.begun, predictedMs = this.last - this.first;
+        return {
+            cache_n: 0,
+            prompt_n: promptTokens,
+            prompt_ms: promptMs,
+            prompt_per_token_ms: promptMs / promptTokens,
+            prompt_per_second: 1000 * promptTokens / promptMs,
+            predicted_n: this.predicted,
+            predicted_ms: predictedMs,
+            predicted_per_token_ms: predictedMs / this.predicted,
+            predicted_per_second: predictedMs > 0 ? 1000 * this.predicted / predictedMs : 0,
+            queue_ms: this.begun - this.arrived,
+        };
+    }
+}
+
+/** generate runs one order on a sequence, calls write with each piece of text, and resolves to the finish reason. */
+async function generate(sequence, order, clock, gone, write) {
+    const speller = new Speller(order.prompt), filter = new StopFilter(order.stop);
+    let finish = "length";
+    await sequence.clearHistory();
+    const tokens = sequence.evaluate(order.prompt, {...order.sampling, yieldEogToken: true});
+    for await (const token of tokens) {
+        clock.token();
+        if (gone.aborted) return "abort";
+        if (model.isEogToken(token)) {
+            finish = "stop";
+            break;
+        }
+        write(filter.add(speller.add(token)));
+        if (filter.stopped) return "stop";
+        if (clock.predicted >= order.maxTokens) break;
+    }
+    write(filter.add(speller.rest()) + filter.rest());
+    return finish;
+}
+
+function choice(order, text, finish, piece) {
+    if (!order.chat) return {index: 0, text, logprobs: null, finish_reason: finish};
+    if (piece) return {index: 0, delta: finish === null ? {content: text} : {}, logprobs: null, finish_reason: finish};
+    return {index: 0, message: {role: "assistant", content: text}, logprobs: null, finish_reason: finish};
+}
+
+function envelope(order, choices, more = {}) {
+    const kind = !order.chat ? "text_completion" : order.stream ? "chat.completion.chunk" : "chat.completion";
+    return {id: order.id, object: kind, created: order.created, model: modelName, system_fingerprint: fingerprint, choices, ...more};
+}
+
+/** Stream writes the answer as server-sent events; its head goes out with the first piece, so that a refusal can still have its status. */
+class Stream {
+    #response;
+    #order;
+
+    constructor(response, order) {
+        this.#response = response;
+        this.#order = order;
+    }
+
+    #event(document) { this.#response.write(`data: ${JSON.stringify(document)}\n\n`); }
+
+    #open() {
+        if (this.#response.headersSent) return;
+        this.#response.writeHead(200, {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"});
+        if (this.#order.chat) {
+            const delta = {role: "assistant", content: ""};
+            this.#event(envelope(this.#order, [{index: 0, delta, logprobs: null, finish_reason: null}]));
+        }
+    }
+
+    // The buffer behind write is bounded by the context: a token is one small event.
+    text(piece) {
+        if (piece === "") return;
+        this.#open();
+        this.#event(envelope(this.#order, [choice(this.#order, piece, null, true)]));
+    }
+
+    end(finish, usage, timings) {
+        this.#open();
+        const last = [choice(this.#order, "", finish, true)];
+        if (this.#order.includeUsage) {
+            this.#event(envelope(this.#order, last, {usage: null}));
+            this.#event(envelope(this.#order, [], {usage, timings}));
+        } else {
+            this.#event(envelope(this.#order, last, {timings}));
+        }
+        this.#response.end("data: [DONE]\n\n");
+    }
+
+    fail(error) {
+        this.#event({error: {message: error.message, type: "server_error", param: null, code: 500}});
+        this.#response.end();
+    }
+}
+
+/** Whole collects the answer and writes it as one JSON document. */
+class Whole {
+    #response;
+    #order;
+    #text = "";
+
+    constructor(response, order) {
+        this.#response = response;
+        this.#order = order;
+    }
+
+    text(piece) { this.#text += piece; }
+
+    end(finish, usage, timings) {
+        sendJSON(this.#response, 200, envelope(this.#order, [choice(this.#order, this.#text, finish, false)], {usage, timings}));
+    }
+}
+
+function sendJSON(response, status, document) {
+    const body = Buffer.from(JSON.stringify(document));
+    response.writeHead(status, {"Content-Type": "application/json; charset=utf-8", "Content-Length": body.length});
+    response.end(body);
+}
+
+function count(order, clock) {
+    const used = order.prompt.length + clock.predicted;
+    totals.maxTokens = Math.max(totals.maxTokens, used);
+    if (clock.predicted === 0) return;
+    totals.promptTokens += order.prompt.length;
+    totals.promptMs += clock.first - clock.begun;
+    totals.predictedTokens += clock.predicted;
+    totals.predictedMs += clock.last - clock.first;
+}
+
+async function complete(request, response, chat) {
+    const clock = new Clock();
+    const left = new AbortController();
+    response.on("close", () => response.writableFinished || left.abort());
+    const order = readOrder(await readJSON(request), chat);
+    const answer = order.stream ? new Stream(response, order) : new Whole(response, order);
+    const sequence = await slots.take(left.signal);
+    if (sequence === null) return;
+    clock.begun = performance.now();
+    try {
+        const finish = await generate(sequence, order, clock, left.signal, (piece) => answer.text(piece));
+        count(order, clock);
+        if (finish === "abort") return;
+        if (clock.predicted === 0) throw new Error("the engine gave no token");
+        const usage = {
+            prompt_tokens: order.prompt.length,
+            completion_tokens: clock.predicted,
+            total_tokens: order.prompt.length + clock.predicted,
+            prompt_tokens_details: {cached_tokens: 0},
+        };
+        answer.end(finish, usage, clock.timings(order.prompt.length));
+    } catch (error) {
+        if (!response.headersSent) throw error;
+        answer.fail(error);
+    } finally {
+        slots.give(sequence);
+    }
+}
+
+// metrics leaves out what the library does not tell: n_decode_total and
+// n_busy_slots_per_decode.
+function metrics() {
+    const rate = (tokens, ms) => ms > 0 ? 1000 * tokens / ms : 0;
+    const rows = [
+        ["prompt_tokens_total", "counter", "Number of prompt tokens processed.", totals.promptTokens],
+        ["prompt_seconds_total", "counter", "Prompt process time", totals.promptMs / 1000],
+        ["tokens_predicted_total", "counter", "Number of generation tokens processed.", totals.predictedTokens],
+        ["tokens_predicted_seconds_total", "counter", "Predict process time", totals.predictedMs / 1000],
+        ["n_tokens_max", "counter", "Largest observed n_tokens.", totals.maxTokens],
+        ["prompt_tokens_seconds", "gauge", "Average prompt throughput in tokens/s.", rate(totals.promptTokens, totals.promptMs)],
+        ["predicted_tokens_seconds", "gauge", "Average generation throughput in tokens/s.", rate(totals.predictedTokens, totals.predictedMs)],
+        ["requests_processing", "gauge", "Number of requests processing.", slots.busy],
+        ["requests_deferred", "gauge", "Number of requests deferred.", slots.waiting],
+    ];
+    return rows.map(([name, type, help, value]) =>
+        `# HELP llamacpp:${name} ${help}\n# TYPE llamacpp:${name} ${type}\nllamacpp:${name} ${value}\n`).join("");
+}
+
+const routes = {
+    "GET /health": (_, response) => sendJSON(response, 200, {status: "ok"}),
+    "GET /metrics": (_, response) => {
+        response.writeHead(200, {"Content-Type": "text/plain; version=0.0.4"});
+        response.end(metrics());
+    },
+    "GET /v1/models": (_, response) => sendJSON(response, 200, {object: "list", data: [{
+        id: modelName, object: "model", created: started, owned_by: "llamacpp",
+        meta: {n_ctx: contextSize, n_ctx_train: model.trainContextSize, size: model.size},
+    }]}),
+    "POST /v1/completions": (request, response) => complete(request, response, false),
+    "POST /v1/chat/completions": (request, response) => complete(request, response, true),
+};
+
+async function serve(request, response) {
+    const id = request.headers["x-request-id"];
+    if (id) response.setHeader("X-Request-ID", id);
+    try {
+        const route = routes[`${request.method} ${request.url.split("?", 1)[0]}`];
+        if (!route) throw new Refusal(404, `no such resource: ${request.method} ${request.url}`);
+        await route(request, response);
+    } catch (error) {
+        if (response.destroyed || response.headersSent) {
+            response.destroy();
+        } else if (error instanceof Refusal) {
+            // What is left of the request is not read, so the connection cannot be used again.
+            if (!request.complete) response.setHeader("Connection", "close");
+            sendJSON(response, error.status, error.body);
+        } else {
+            console.error("server:", error);
+            sendJSON(response, 500, {error: {message: error.message, type: "server_error", param: null, code: 500}});
+        }
+    }
+}
+
+// Idle connections stay open for longer than any pause inside a test.
+const server = http.createServer({keepAliveTimeout: 75_000}, serve);
+server.on("error", (error) => {
+    console.error(`server: listening on 127.0.0.1:${port}: ${error.message}`);
+    process.exit(1);
+});
+server.listen(port, "127.0.0.1", () => console.log(`listening 127.0.0.1:${server.address().port}`));
+
+const stop = () => process.exit(0);
+process.on("SIGTERM", stop);
+process.on("SIGINT", stop);
+if (fstatSync(0, {throwIfNoEntry: false})?.isFIFO()) process.stdin.on("end", stop).on("error", stop).resume();

@@ -1,0 +1,3 @@
+module github.com/assay-llm/assay/scripts/mkgguf
+
+go 1.26.8
