@@ -1,0 +1,351 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/assay-llm/assay/config"
+)
+
+// Contract is what a candidate must meet to go live. It is decoded by package
+// config. The zero Contract demands nothing, and is never passed.
+type Contract struct {
+	Version    int            `yaml:"version" doc:"version of this format: 1"`
+	Name       string         `yaml:"name" doc:"name of the contract, for reports"`
+	Confidence config.Percent `yaml:"confidence" doc:"confidence of the one-sided bound that decides each clause; 95% if left out"`
+	Clauses    []Clause       `yaml:"clauses,required" doc:"what is demanded; every clause must pass"`
+	node       *config.Node   // where the contract stands in its file, for Lint; nil if it was not decoded
+}
+
+// Clause is one demand, or a group of demands. On, Where, Min and Confidence of
+// a group hold for its members, unless they have their own.
+type Clause struct {
+	ID         string            `yaml:"id" doc:"unique name; c1, c2 and so on if left out"`
+	Need       Need              `yaml:"need" doc:"one comparison: STAT(METRIC) CMP LIMIT"`
+	All        []Clause          `yaml:"all" doc:"a group that passes if every member passes"`
+	Any        []Clause          `yaml:"any" doc:"a group that passes if one member passes, and fails if all fail"`
+	On         Names             `yaml:"on" doc:"the workload, or list of workloads, that is judged, each by itself; all if left out"`
+	Where      map[string]string `yaml:"where" doc:"only requests with these labels"`
+	Min        int64             `yaml:"min" doc:"judge only if each variant has at least this many requests, dropped ones left out"`
+	Confidence config.Percent    `yaml:"confidence" doc:"instead of the contract's"`
+	Window     Window            `yaml:"window" doc:"how much live traffic is judged at a time: 1h, or 100 requests"`
+	Severity   Severity          `yaml:"severity" doc:"info, warning or critical; for whoever acts on the verdict, softens no grade"`
+	Live       Live              `yaml:"live" doc:"what a gateway does when the clause fails; not read when a run is judged"`
+	Not        Later             `yaml:"not" doc:"not in this version"`
+	Count      Later             `yaml:"count" doc:"not in this version"`
+}
+
+// DefaultConfidence is the confidence of a contract that states none.
+const DefaultConfidence = 0.95
+
+// Names is one name or a list of names.
+type Names []string
+
+// DecodeConfig reads a name or a list of names.
+func (ns *Names) DecodeConfig(n *config.Node) {
+	items := []*config.Node{n}
+	if n.IsSequence() {
+		items = n.Items()
+	}
+	for _, item := range items {
+		name, ok := item.Text()
+		switch {
+		case !ok:
+		case name == "":
+			item.Fault("wants the name of a workload, got empty text", "remove it to judge all workloads")
+		case slices.Contains(*ns, name):
+			item.Fault(fmt.Sprintf("%q stands here twice", name), "remove one of them")
+		default:
+			*ns = append(*ns, name)
+		}
+	}
+}
+
+// ConfigSchema describes a name or a list of names.
+func (Names) ConfigSchema() map[string]any {
+	name := map[string]any{"type": "string", "minLength": 1}
+	return map[string]any{"oneOf": []any{name, map[string]any{"type": "array", "items": name, "uniqueItems": true}}}
+}
+
+// MarshalYAML writes a single name without a list.
+func (ns Names) MarshalYAML() (any, error) {
+	if len(ns) == 1 {
+		return ns[0], nil
+	}
+	return []string(ns), nil
+}
+
+// DecodeConfig reads a need; faults point into the text.
+func (need *Need) DecodeConfig(n *config.Node) {
+	text, ok := n.Text()
+	if !ok {
+		return
+	}
+	parsed, err := ParseNeed(text)
+	if e, is := err.(*NeedError); is {
+		n.FaultIn(byteOffset(text, e.Column), e.What, e.Hint)
+		return
+	}
+	*need = parsed
+}
+
+// byteOffset converts a column in characters, from 1, to an offset in bytes.
+func byteOffset(s string, column int) int {
+	offset := 0
+	for ; column > 1 && offset < len(s); column-- {
+		_, size := utf8.DecodeRuneInString(s[offset:])
+		offset += size
+	}
+	return offset
+}
+
+// ConfigSchema describes the shape of a need.
+func (Need) ConfigSchema() map[string]any {
+	return map[string]any{
+		"type":     "string",
+		"pattern":  `^\s*(p[0-9]{1,2}(\.[0-9]{1,3})?|median|mean|share|rate|count|max|min)\s*\(\s*[A-Za-z0-9_.-]+\s*\)\s*(<=|<|>=|>)\s*\S.*$`,
+		"examples": []any{"p99(ttft) <= 800ms", "p95(tpot) <= baseline * 1.05", "share(failed) <= baseline + 0.5 points"},
+	}
+}
+
+// MarshalYAML writes the need's text.
+func (need Need) MarshalYAML() (any, error) { return need.String(), nil }
+
+// IsZero reports whether there is no need.
+func (need Need) IsZero() bool { return need.Compare == "" }
+
+// Window is a stretch of live traffic: a time or a number of requests. The zero
+// Window is no window: everything is judged at once.
+type Window struct {
+	For      time.Duration
+	Requests int64
+}
+
+// String writes the window as contracts do.
+func (w Window) String() string {
+	switch {
+	case w.Requests > 0:
+		return strconv.FormatInt(w.Requests, 10) + " requests"
+	case w.For > 0:
+		return config.Duration(w.For).String()
+	}
+	return ""
+}
+
+// IsZero reports whether there is no window.
+func (w Window) IsZero() bool { return w == Window{} }
+
+// MarshalYAML writes the window as contracts do.
+func (w Window) MarshalYAML() (any, error) { return w.String(), nil }
+
+// DecodeConfig reads "1h" or "100 requests".
+func (w *Window) DecodeConfig(n *config.Node) {
+	const hint = "write a time such as 1h, or a number such as 100 requests"
+	text, ok := n.Text()
+	if !ok {
+		return
+	}
+	if count, is := strings.CutSuffix(strings.TrimSuffix(text, "s"), "request"); is {
+		k, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
+		if err != nil || k <= 0 {
+			n.Fault(fmt.Sprintf("%q is no number of requests", text), hint)
+			return
+		}
+		w.Requests = k
+		return
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		n.Fault(fmt.Sprintf("%q is no window", text), hint)
+		return
+	}
+	w.For = d
+}
+
+// ConfigSchema describes a window.
+func (Window) ConfigSchema() map[string]any {
+	return map[string]any{"type": "string", "examples": []any{"1h", "100 requests"}}
+}
+
+// Severity is how much a clause matters to whoever acts on a verdict. It never
+// softens a grade.
+type Severity string
+
+var severities = []string{"info", "warning", "critical"}
+
+// DecodeConfig reads info, warning or critical.
+func (s *Severity) DecodeConfig(n *config.Node) {
+	text, ok := n.Text()
+	if !ok {
+		return
+	}
+	if !slices.Contains(severities, text) {
+		hint := "use one of " + strings.Join(severities, ", ")
+		if near, ok := nearest(text, severities); ok {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		n.Fault(fmt.Sprintf("there is no severity %q", text), hint)
+		return
+	}
+	*s = Severity(text)
+}
+
+// ConfigSchema lists the severities.
+func (Severity) ConfigSchema() map[string]any {
+	return map[string]any{"type": "string", "enum": []any{"info", "warning", "critical"}}
+}
+
+// Live is what a gateway does with a clause. It is kept as written and not
+// judged.
+type Live struct{ fields map[string]any }
+
+// IsZero reports whether there is nothing.
+func (l Live) IsZero() bool { return l.fields == nil }
+
+// MarshalYAML writes it as it was read.
+func (l Live) MarshalYAML() (any, error) { return l.fields, nil }
+
+// DecodeConfig keeps a mapping.
+func (l *Live) DecodeConfig(n *config.Node) {
+	if !n.IsMapping() {
+		n.Fault("wants a mapping", "write live: {do: [...]}")
+		return
+	}
+	l.fields, _ = plain(n).(map[string]any)
+}
+
+// ConfigSchema accepts any mapping.
+func (Live) ConfigSchema() map[string]any { return map[string]any{"type": "object"} }
+
+// plain turns a node into values that can be written back.
+func plain(n *config.Node) any {
+	switch n.Kind() {
+	case config.Mapping:
+		fields := map[string]any{}
+		for _, p := range n.Pairs() {
+			fields[p.Key] = plain(p.Value)
+		}
+		return fields
+	case config.Sequence:
+		items := []any{}
+		for _, item := range n.Items() {
+			items = append(items, plain(item))
+		}
+		return items
+	case config.Bool:
+		return n.Scalar() == "true"
+	case config.Number:
+		if i, err := strconv.ParseInt(n.Scalar(), 10, 64); err == nil {
+			return i
+		}
+		if f, err := strconv.ParseFloat(n.Scalar(), 64); err == nil {
+			return f
+		}
+	case config.Null:
+		return nil
+	}
+	return n.Scalar()
+}
+
+// Later is a key that the format reserves and that this version does not know.
+type Later struct{}
+
+// DecodeConfig refuses the key.
+func (*Later) DecodeConfig(n *config.Node) {
+	n.Fault("this version knows the groups all and any only", "turn the comparison round, or use all or any")
+}
+
+// IsZero reports true: the key is never written.
+func (Later) IsZero() bool { return true }
+
+// ConfigSchema accepts nothing.
+func (Later) ConfigSchema() map[string]any { return map[string]any{"not": map[string]any{}} }
+
+// CheckConfig checks the contract as a whole, and keeps its place for Lint.
+func (c *Contract) CheckConfig(n *config.Node) {
+	c.node = n
+	switch {
+	case c.Version == 0 && n.Path() == "" && !n.Has("version"):
+		n.Fault("has no version", "write version: 1 at the top")
+	case c.Version != 1 && n.Has("version"):
+		n.At("version").Fault(fmt.Sprintf("this program reads version 1, not %d", c.Version), "write version: 1")
+	}
+	checkConfidence(c.Confidence, n)
+	seen := map[string]bool{}
+	walk(c.named(), n.At("clauses"), func(clause *Clause, at *config.Node) {
+		if seen[clause.ID] {
+			at.At("id").Fault(fmt.Sprintf("the id %q is taken", clause.ID), "give each clause an id of its own")
+		}
+		seen[clause.ID] = true
+	})
+}
+
+// CheckConfig checks one clause.
+func (c *Clause) CheckConfig(n *config.Node) {
+	var has []string
+	for _, key := range []string{"need", "all", "any", "not", "count"} {
+		if n.Has(key) {
+			has = append(has, key)
+		}
+	}
+	switch {
+	case len(has) == 0:
+		n.Fault("demands nothing", "write need: with a comparison, or all: or any: with clauses")
+	case len(has) > 1:
+		n.At(has[1]).Fault(fmt.Sprintf("a clause has either %s or %s", has[0], has[1]), "write two clauses")
+	case n.Has("all") && len(n.At("all").Items()) == 0 && n.At("all").IsSequence():
+		n.At("all").Fault("a group without members demands nothing", "write clauses in it, or remove it")
+	case n.Has("any") && len(n.At("any").Items()) == 0 && n.At("any").IsSequence():
+		n.At("any").Fault("a group without members demands nothing", "write clauses in it, or remove it")
+	}
+	if c.Min < 0 {
+		n.At("min").Fault(fmt.Sprintf("a minimum of %d requests", c.Min), "write a number from 1")
+	}
+	checkConfidence(c.Confidence, n)
+}
+
+func checkConfidence(c config.Percent, n *config.Node) {
+	if n.Has("confidence") && !confident(float64(c)) {
+		n.At("confidence").Fault("the confidence of a bound lies above 50% and at most at 99.99%", "write confidence: 95%")
+	}
+}
+
+func confident(c float64) bool { return c > 0.5 && c <= 0.9999 }
+
+// named returns the clauses with every id filled in.
+func (c *Contract) named() []Clause { return name(c.Clauses, "c") }
+
+func name(clauses []Clause, prefix string) []Clause {
+	out := slices.Clone(clauses)
+	for i := range out {
+		if out[i].ID == "" {
+			out[i].ID = prefix + strconv.Itoa(i+1)
+		}
+		out[i].All = name(out[i].All, out[i].ID+".")
+		out[i].Any = name(out[i].Any, out[i].ID+".")
+	}
+	return out
+}
+
+// walk visits every clause, groups before their members, with its node, or nil
+// when the contract was not decoded.
+func walk(clauses []Clause, list *config.Node, visit func(*Clause, *config.Node)) {
+	var items []*config.Node
+	if list != nil {
+		items = list.Items()
+	}
+	for i := range clauses {
+		var at, all, some *config.Node
+		if i < len(items) {
+			at = items[i]
+			all, some = at.At("all"), at.At("any")
+		}
+		visit(&clauses[i], at)
+		walk(clauses[i].All, all, visit)
+		walk(clauses[i].Any, some, visit)
+	}
+}

@@ -1,0 +1,288 @@
+package contract
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/stat"
+)
+
+// absolute holds the candidate against a quantity.
+func (x *trial) absolute() (Grade, string) {
+	need, est := x.clause.Need, x.c.est
+	x.limit = need.Limit.Value
+	grade := decide(need.Compare, est, x.limit)
+	switch need.Quantity.Stat {
+	case "count":
+		return x.windowed(grade)
+	case "max", "min":
+		x.note(fmt.Sprintf("a fact of these %s, no evidence about the next ones", count(x.cand.counts.judged(), "request")))
+		return grade, x.fact()
+	}
+	x.wholeRun()
+	if grade == Inconclusive {
+		return grade, x.undecided(est)
+	}
+	v, l := pair(x.Unit, est.Value, x.limit)
+	return grade, fmt.Sprintf("%s is %s (limit %s): at %s confidence %s", subject(need.Quantity, x.metric), v, l, percentage(x.terms.confidence), x.boundText(est, grade)) + x.blame(est)
+}
+
+// wholeRun notes that a window for live traffic was not applied.
+func (x *trial) wholeRun() {
+	if w := x.clause.Window; !w.IsZero() {
+		x.note(fmt.Sprintf("judged over the whole run, not in windows of %s", w))
+	}
+}
+
+// fact says a quantity that has no interval.
+func (x *trial) fact() string {
+	v, l := pair(x.Unit, x.c.est.Value, x.limit)
+	return fmt.Sprintf("%s is %s (limit %s), exactly, in this run", subject(x.clause.Need.Quantity, x.metric), v, l) + x.blame(x.c.est)
+}
+
+// blame tells that it was failed requests that put the value where it is.
+func (x *trial) blame(est stat.Estimate) string {
+	if !math.IsInf(est.Value, 0) {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %s failed, and a failed request is beyond any limit", x.cand.counts.Failed, count(x.cand.counts.judged(), "request"))
+}
+
+// windowed grades a count. A count grows with the run, so a window says how
+// long a run its limit is meant for: fewer events in a shorter run, or more in
+// a longer one, say nothing about the window.
+func (x *trial) windowed(grade Grade) (Grade, string) {
+	w := x.clause.Window
+	if w.IsZero() {
+		return grade, x.fact()
+	}
+	length, run := float64(x.cand.counts.judged()), count(x.cand.counts.judged(), "request")
+	window := float64(w.Requests)
+	if w.Requests == 0 {
+		length, run = float64(x.cand.span()), config.Duration(x.cand.span()).String()
+		window = float64(w.For)
+	}
+	decided := grade == Pass && length >= window || grade == Fail && length <= window
+	if decided && x.Compare.upper() {
+		return grade, x.fact()
+	}
+	return Inconclusive, fmt.Sprintf("%s; the run is %s long, the window %s, and a count over the one does not tell that of the other", x.fact(), run, w)
+}
+
+// boundText says the bound that decided.
+func (x *trial) boundText(est stat.Estimate, grade Grade) string {
+	if x.Compare.upper() == (grade == Pass) {
+		hi, _ := pair(x.Unit, est.Hi, x.limit)
+		return "at most " + hi
+	}
+	if math.IsInf(est.Lo, 1) {
+		return "beyond any value"
+	}
+	lo, _ := pair(x.Unit, est.Lo, x.limit)
+	return "at least " + lo
+}
+
+// undecided says why neither pass nor fail was shown, and what would help.
+func (x *trial) undecided(est stat.Estimate) string {
+	if why := x.unbounded(); why != "" {
+		return why
+	}
+	v, l := pair(x.Unit, est.Value, x.limit)
+	s := fmt.Sprintf("%s is %s (limit %s): at %s confidence %s", subject(x.clause.Need.Quantity, x.metric), v, l, percentage(x.terms.confidence), x.spanText(est))
+	return s + x.blame(est) + x.more(est)
+}
+
+func (x *trial) spanText(est stat.Estimate) string {
+	switch {
+	case math.IsInf(est.Lo, 0) && math.IsInf(est.Hi, 0):
+		return "without any bound"
+	case math.IsInf(est.Lo, 0):
+		return "at most " + value(x.Unit, est.Hi, 3) + ", without a lower bound"
+	case math.IsInf(est.Hi, 0):
+		return "at least " + value(x.Unit, est.Lo, 3) + ", without an upper bound"
+	}
+	return "between " + value(x.Unit, est.Lo, 3) + " and " + value(x.Unit, est.Hi, 3)
+}
+
+// unbounded says that the sample is too small for the bound that a pass needs;
+// "" if it is not.
+func (x *trial) unbounded() string {
+	q := x.clause.Need.Quantity
+	if q.Stat != "quantile" {
+		return ""
+	}
+	sides := []struct {
+		s   *scope
+		est stat.Estimate
+		n   int
+	}{{&x.cand, x.c.est, quantileNeeds(q.P, x.terms.confidence, x.Compare.upper())}}
+	if x.clause.Need.Limit.Baseline {
+		sides = append(sides, sides[0])
+		sides[1].s, sides[1].est, sides[1].n = &x.base, x.b.est, quantileNeeds(q.P, x.terms.confidence, !x.Compare.upper())
+	}
+	for _, side := range sides {
+		if side.n == math.MaxInt || side.est.Effective >= float64(side.n) {
+			continue
+		}
+		noun := "request"
+		if side.est.N > side.s.counts.judged() {
+			noun = "value"
+		}
+		need := grouped(fmt.Sprint(side.n))
+		x.Shortfall = about(float64(side.n)*float64(side.s.counts.judged())/math.Max(side.est.Effective, 1) - float64(side.s.counts.judged()))
+		if side.est.N >= side.n {
+			return fmt.Sprintf("%s of %s, as dependent as they are, are worth %s; a %s bound for %s needs %s", count(side.est.N, noun), side.s.variant, grouped(fmt.Sprint(int(side.est.Effective))), percentage(x.terms.confidence), q.stat(), need)
+		}
+		return fmt.Sprintf("only %s of %s; a %s bound for %s needs %s", count(side.est.N, noun), side.s.variant, percentage(x.terms.confidence), q.stat(), need)
+	}
+	return ""
+}
+
+// quantileNeeds is the least number of independent observations that bound a
+// quantile on one side.
+func quantileNeeds(p, confidence float64, above bool) int {
+	if !above {
+		p = 1 - p
+	}
+	return stat.NeedAbove(p, 2*confidence-1)
+}
+
+// more estimates how many more requests would decide, and says so: the interval
+// shrinks with the square root of their number until its end reaches the limit.
+func (x *trial) more(est stat.Estimate) string {
+	end := est.Hi
+	if est.Value > x.limit {
+		end = est.Lo
+	}
+	distance, width := math.Abs(est.Value-x.limit), math.Abs(end-est.Value)
+	n := float64(x.cand.counts.judged())
+	if math.IsInf(end, 0) || math.IsNaN(width) || distance == 0 || math.IsInf(distance, 0) {
+		return ""
+	}
+	ratio := width / distance
+	factor := ratio * ratio
+	if est.Value == 0 && x.metric.Indicator {
+		factor = ratio // without any event the bound falls as 1/n
+	}
+	if extra := n * (factor - 1); extra >= 1 && extra <= mostShortfall {
+		x.Shortfall = about(extra)
+		return fmt.Sprintf("; about %s more would decide", count(x.Shortfall, "request"))
+	}
+	return ""
+}
+
+// mostShortfall is where "about so many more" stops to be of help: the value
+// lies at the limit.
+const mostShortfall = 1e7
+
+// about rounds up to two significant digits.
+func about(n float64) int64 {
+	if !(n >= 1) {
+		return 1
+	}
+	unit := math.Pow10(max(0, int(math.Floor(math.Log10(n)))-1))
+	return int64(math.Ceil(n/unit) * unit)
+}
+
+// relative holds the candidate against the baseline.
+func (x *trial) relative() (Grade, string) {
+	limit := x.clause.Need.Limit
+	x.wholeRun()
+	x.change = change{kind: ChangeDifference, unit: x.Unit}
+	x.limit = limit.Value
+	if limit.Factor != 1 || limit.Value == 0 && x.Unit != record.Proportion && x.Unit != record.Points {
+		x.change.kind, x.limit = ChangeRatio, limit.Factor
+	}
+	x.diff = x.against(x.b.est)
+	x.Change, x.ChangeIs = &Figure{x.diff}, x.change.kind
+	x.Limit.Change = finite(x.limit)
+	x.Limit.Value = finite(limit.Factor*x.b.est.Value + limit.Value)
+	grade := decide(x.Compare, x.diff, x.limit)
+	if grade == Pass {
+		if why := x.brokenBaseline(); why != "" {
+			return Inconclusive, why
+		}
+	}
+	if grade == Inconclusive {
+		return grade, x.undecidedChange()
+	}
+	return grade, fmt.Sprintf("%s: at %s confidence %s", x.changeText(), percentage(x.terms.confidence), x.changeBound(grade))
+}
+
+func (x *trial) against(baseline stat.Estimate) stat.Estimate {
+	if x.change.kind == ChangeRatio {
+		return stat.Ratio(x.c.est, baseline)
+	}
+	return stat.Difference(x.c.est, baseline)
+}
+
+// brokenBaseline says why a pass against this baseline proves nothing: a
+// yardstick that failed must not make the candidate look good.
+func (x *trial) brokenBaseline() string {
+	c := x.base.counts
+	if c.Failed == 0 || x.metric.Indicator {
+		return ""
+	}
+	failed := fmt.Sprintf("%d of %s of the baseline failed", c.Failed, count(c.judged(), "request"))
+	if float64(c.Failed) > maxFailed*float64(c.judged()) {
+		return failed + ": it is no yardstick"
+	}
+	q := x.clause.Need.Quantity
+	if q.Stat != "quantile" {
+		return ""
+	}
+	adverse := x.base.measure(q, x.metric, x.two(), !x.Compare.upper())
+	if adverse.gap != "" || decide(x.Compare, x.against(adverse.est), x.limit) != Pass {
+		return failed + ": had they been its best, the candidate would not be shown to pass"
+	}
+	return ""
+}
+
+func (x *trial) changeText() string {
+	q := x.clause.Need.Quantity
+	s := fmt.Sprintf("%s is %s (%s)", subject(q, x.metric), x.change.place(x.diff.Value), x.change.margin(x.Compare, x.limit))
+	if math.IsInf(x.diff.Value, 0) {
+		s += fmt.Sprintf("; %d of %s failed, and a failed request is beyond any limit", x.cand.counts.Failed, count(x.cand.counts.judged(), "request"))
+	}
+	return s
+}
+
+// changeBound says the bound that decided, without a sign when value and bound
+// are both above the baseline, as people say it.
+func (x *trial) changeBound(grade Grade) string {
+	words, b := "at least ", x.diff.Lo
+	if x.Compare.upper() == (grade == Pass) {
+		words, b = "at most ", x.diff.Hi
+	}
+	if b > x.change.zero() && x.diff.Value > x.change.zero() {
+		return words + x.change.magnitude(b)
+	}
+	return words + x.change.signed(b)
+}
+
+func (x *trial) undecidedChange() string {
+	if !x.diff.Defined() {
+		for _, w := range x.diff.Warnings {
+			if w.Code == stat.CodeUndefined {
+				return "there is no comparison: " + w.Text
+			}
+		}
+		return "there is no comparison"
+	}
+	if why := x.unbounded(); why != "" {
+		return why
+	}
+	lo, hi := x.change.signed(x.diff.Lo), x.change.signed(x.diff.Hi)
+	span := "between " + lo + " and " + hi
+	switch {
+	case math.IsInf(x.diff.Lo, 0) && math.IsInf(x.diff.Hi, 0):
+		span = "without any bound"
+	case math.IsInf(x.diff.Lo, 0):
+		span = "at most " + hi + ", without a lower bound"
+	case math.IsInf(x.diff.Hi, 0):
+		span = "at least " + lo + ", without an upper bound"
+	}
+	return fmt.Sprintf("%s: at %s confidence %s", x.changeText(), percentage(x.terms.confidence), span) + x.more(x.diff)
+}

@@ -1,0 +1,52 @@
+// Package contract judges records: it holds what a candidate must meet, and
+// says with evidence whether it does.
+//
+// A [Contract] is a list of clauses. A clause is one comparison,
+//
+//	STAT(METRIC) CMP LIMIT
+//
+// such as p99(ttft) <= 800ms, or p95(tpot) <= baseline * 1.05, or
+// share(failed) <= baseline + 0.5 points; or a group, all or any, of clauses.
+// STAT is pNN, mean, share, rate, count, max or min; METRIC is a name of the
+// catalogue of package record. It is one comparison and not a programming
+// language, so that it can be checked before a run: [Lint] refuses a clause
+// that a run as planned cannot decide.
+//
+// # Three grades
+//
+// [Evaluate] gives each clause one [Grade]. The quantity is estimated with a
+// one-sided bound at the contract's confidence, 95 % unless it says otherwise:
+//
+//   - pass: the bound on the bad side is within the limit. The chance to pass a
+//     candidate that lies exactly at the limit is at most 5 %.
+//   - fail: the bound on the good side is beyond the limit. The chance to fail
+//     one that lies exactly at the limit is at most 5 %.
+//   - inconclusive: neither was shown; the reason says what is missing.
+//
+// Inconclusive is the zero grade. No data, too few data, a client that dropped
+// requests, a metric that nothing measures, an empty contract: inconclusive.
+// A verdict is the worst of its clauses: fail, then inconclusive, then pass.
+// Each member of an any-group of k is judged at the confidence 1 − (1 − c)/k
+// (Bonferroni), since more chances to pass would else be more chances to pass
+// wrongly.
+//
+// # What counts
+//
+// Only measured requests count, never those of the warm-up. A quantity of
+// latency is about all requests that were given a fair try: one that failed has
+// no latency and counts as worse than any limit. When a limit refers to the
+// baseline, a pass must hold even if the failed requests of the baseline had
+// been its best ones. Requests that the client dropped are no evidence of
+// anything; more than one in a thousand of them leave the clause inconclusive.
+// Completed requests that should have a value and have none (no token counts
+// from the server) leave it inconclusive above 2 %; those that cannot have one
+// by definition (the TPOT of a single token) are neutral, with a note above
+// 2 %.
+//
+// Different workloads are never pooled: a clause is judged on each that it
+// matches, and the worst counts.
+//
+// The package is pure: it reads no file, no clock and no wire, and starts no
+// goroutine. Its functions are safe for concurrent use on values that nobody
+// changes.
+package contract

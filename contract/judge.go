@@ -1,0 +1,402 @@
+package contract
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/stat"
+)
+
+// Evaluate judges the contract on the evidence. It never panics and never
+// fails: what cannot be judged is inconclusive, with the reason. The evidence
+// is not changed.
+func Evaluate(c *Contract, e Evidence) Verdict {
+	v := Verdict{Schema: Schema, Confidence: DefaultConfidence, Clauses: []Result{}, Unfit: slices.Clone(e.Unfit)}
+	if c == nil || len(c.Clauses) == 0 {
+		v.Reason = "nothing was demanded: the contract has no clauses"
+		return v
+	}
+	v.Contract = c.Name
+	if c.Confidence != 0 {
+		v.Confidence = float64(c.Confidence)
+	}
+	j := newJudge(e)
+	v.Baseline, v.Candidate = j.baseline, j.candidate
+	for _, clause := range c.named() {
+		v.Clauses = append(v.Clauses, j.clause(clause, terms{confidence: v.Confidence}))
+	}
+	if len(e.Unfit) > 0 {
+		condemn(v.Clauses, e.Unfit[0])
+	}
+	v.Grade, v.Reason = summary(v.Clauses, e.Unfit)
+	return v
+}
+
+// condemn takes every grade back: the run as a whole proves nothing.
+func condemn(results []Result, why string) {
+	for i := range results {
+		r := &results[i]
+		r.Notes = append(r.Notes, "as measured: "+r.Reason)
+		r.Grade, r.Reason = Inconclusive, "the run proves nothing: "+why
+		condemn(r.Results, why)
+	}
+}
+
+// summary says in one sentence what decided.
+func summary(results []Result, unfit []string) (Grade, string) {
+	var grades []Grade
+	for _, r := range results {
+		grades = append(grades, r.Grade)
+	}
+	grade := Worst(grades...)
+	if len(unfit) > 0 {
+		return Inconclusive, "the run proves nothing: " + strings.Join(unfit, "; ")
+	}
+	if grade == Pass {
+		if len(results) == 1 {
+			return grade, results[0].ID + ": " + results[0].Reason
+		}
+		return grade, fmt.Sprintf("all %d clauses pass", len(results))
+	}
+	return grade, worstReason(results, grade)
+}
+
+// worstReason quotes the first result of that grade and counts the others.
+func worstReason(results []Result, grade Grade) string {
+	same, first := 0, ""
+	for _, r := range results {
+		if r.Grade != grade {
+			continue
+		}
+		if same++; same == 1 {
+			first = r.ID + ": " + r.Reason
+		}
+	}
+	if same > 1 {
+		first += fmt.Sprintf("; and %d more", same-1)
+	}
+	return first
+}
+
+// judge holds what all clauses share.
+type judge struct {
+	e                   Evidence
+	baseline, candidate string
+	problem             string   // why no variant can be judged; "" if one can
+	workloads           []string // that were measured, by name
+}
+
+func newJudge(e Evidence) judge {
+	j := judge{e: e, baseline: e.Baseline, candidate: e.Candidate}
+	variants, workloads := map[string]bool{}, map[string]bool{}
+	for i := range e.Records {
+		if r := &e.Records[i]; r.Phase == record.Measured {
+			variants[r.Variant], workloads[r.Workload] = true, true
+		}
+	}
+	for _, w := range e.Windows {
+		workloads[w.Workload] = true
+	}
+	j.workloads = slices.Sorted(maps.Keys(workloads))
+	if j.candidate == "" {
+		names := slices.Sorted(maps.Keys(variants))
+		others := slices.DeleteFunc(slices.Clone(names), func(v string) bool { return v == e.Baseline })
+		switch {
+		case len(others) == 1:
+			j.candidate = others[0]
+		case len(names) == 1:
+			j.candidate = names[0]
+		case len(names) == 0:
+			j.problem = "no request was measured"
+		default:
+			j.problem = fmt.Sprintf("none of the variants %s is named as the candidate", list(names))
+		}
+	}
+	if j.baseline == j.candidate {
+		j.baseline = ""
+	}
+	return j
+}
+
+// terms are what a clause inherits from its group.
+type terms struct {
+	on         Names
+	where      map[string]string
+	min        int64
+	confidence float64
+}
+
+func (t terms) with(c Clause) terms {
+	if len(c.On) > 0 {
+		t.on = c.On
+	}
+	if len(c.Where) > 0 {
+		where := maps.Clone(t.where)
+		if where == nil {
+			where = map[string]string{}
+		}
+		maps.Copy(where, c.Where)
+		t.where = where
+	}
+	if c.Min > 0 {
+		t.min = c.Min
+	}
+	if c.Confidence != 0 {
+		t.confidence = float64(c.Confidence)
+	}
+	return t
+}
+
+// share splits the chance of a wrong pass over k members of an any-group.
+func (t terms) share(k int) terms {
+	t.confidence = 1 - (1-t.confidence)/float64(max(k, 1))
+	return t
+}
+
+func (j judge) clause(c Clause, t terms) Result {
+	t = t.with(c)
+	var r Result
+	switch {
+	case len(c.All) > 0 && len(c.Any) == 0 && c.Need.IsZero():
+		r = j.group(KindAll, c.All, t)
+	case len(c.Any) > 0 && len(c.All) == 0 && c.Need.IsZero():
+		r = j.group(KindAny, c.Any, t.share(len(c.Any)))
+	case c.Need.IsZero() || len(c.All)+len(c.Any) > 0:
+		r = Result{Kind: KindClause, Reason: "it demands nothing that can be judged"}
+	default:
+		r = j.each(c, t)
+	}
+	label(&r, c)
+	return r
+}
+
+// label puts the clause's name on its results, also workload by workload.
+func label(r *Result, c Clause) {
+	r.ID, r.Severity = c.ID, string(c.Severity)
+	if r.Kind == KindEach {
+		for i := range r.Results {
+			label(&r.Results[i], c)
+		}
+	}
+}
+
+func (j judge) group(kind Kind, members []Clause, t terms) Result {
+	r := Result{Kind: kind, Confidence: t.confidence}
+	var grades []Grade
+	for _, m := range members {
+		res := j.clause(m, t)
+		r.Results, grades = append(r.Results, res), append(grades, res.Grade)
+	}
+	if kind == KindAll {
+		r.Grade = Worst(grades...)
+		if r.Reason = fmt.Sprintf("all %d members pass", len(members)); r.Grade != Pass {
+			r.Reason = worstReason(r.Results, r.Grade)
+		}
+		return r
+	}
+	if len(members) > 1 {
+		r.Notes = append(r.Notes, fmt.Sprintf("one of %d may pass, so each is judged at %s confidence unless it has its own", len(members), percentage(t.confidence)))
+	}
+	r.Grade = best(grades...)
+	r.Reason = worstReason(r.Results, r.Grade)
+	return r
+}
+
+// each judges the clause on every workload that it matches.
+func (j judge) each(c Clause, t terms) Result {
+	scopes := j.match(t)
+	if len(scopes) == 1 {
+		return j.one(c, t, scopes[0])
+	}
+	r := Result{Kind: KindEach, Need: c.Need.String(), Scope: scopeText("", t.where)}
+	if len(scopes) == 0 {
+		r.Kind, r.Reason = KindClause, "no request is in scope"
+		if j.problem != "" {
+			r.Reason = j.problem
+		}
+		return r
+	}
+	var grades []Grade
+	for _, w := range scopes {
+		res := j.one(c, t, w)
+		r.Results, grades = append(r.Results, res), append(grades, res.Grade)
+	}
+	r.Grade = Worst(grades...)
+	if r.Grade == Pass {
+		r.Reason = fmt.Sprintf("passes on all %d workloads", len(scopes))
+		return r
+	}
+	i := slices.Index(grades, r.Grade)
+	r.Reason = "on " + scopes[i] + ": " + r.Results[i].Reason
+	return r
+}
+
+// match lists the workloads that a clause is judged on: those it names, even
+// when nothing of them was measured, or all that have requests in its scope.
+func (j judge) match(t terms) []string {
+	if len(t.on) > 0 {
+		return t.on
+	}
+	if len(t.where) == 0 {
+		return j.workloads
+	}
+	found := map[string]bool{}
+	for i := range j.e.Records {
+		if r := &j.e.Records[i]; r.Phase == record.Measured && has(r.Labels, t.where) {
+			found[r.Workload] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func scopeText(workload string, where map[string]string) string {
+	var parts []string
+	if workload != "" {
+		parts = append(parts, workload)
+	}
+	for _, k := range slices.Sorted(maps.Keys(where)) {
+		parts = append(parts, k+"="+where[k])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// trial is one clause on one workload, on its way to a result.
+type trial struct {
+	Result
+	clause Clause
+	terms  terms
+	metric record.Metric
+	cand   scope
+	base   scope
+	has    bool // there is a baseline
+	c, b   reading
+	diff   stat.Estimate // change, when the limit refers to the baseline
+	change change
+	limit  float64 // on the change, else on the quantity
+}
+
+func (j judge) one(c Clause, t terms, workload string) Result {
+	x := trial{clause: c, terms: t, Result: Result{
+		Kind: KindClause, Need: c.Need.String(), Scope: scopeText(workload, t.where), Workload: workload,
+		Quantity: &c.Need.Quantity, Compare: c.Need.Compare, Confidence: t.confidence,
+		Limit: &Bound{Text: c.Need.Limit.text},
+	}}
+	x.Grade, x.Reason = x.judge(j)
+	return x.Result
+}
+
+// judge measures, then decides. Whatever is missing is asked before anything
+// is decided.
+func (x *trial) judge(j judge) (Grade, string) {
+	need := x.clause.Need
+	if !confident(x.terms.confidence) && x.terms.confidence != 1 {
+		return Inconclusive, fmt.Sprintf("a confidence of %s decides nothing", percentage(x.terms.confidence))
+	}
+	var err error
+	if x.metric, x.Unit, err = need.Quantity.metric(); err != nil {
+		return Inconclusive, "nothing was measured: " + err.Error()
+	}
+	if !need.Limit.Baseline {
+		x.Limit.Value = finite(need.Limit.Value)
+	}
+	if j.problem != "" {
+		return Inconclusive, j.problem
+	}
+	x.estimate(j)
+	if why := x.missing(); why != "" {
+		return Inconclusive, why
+	}
+	if need.Limit.Baseline {
+		return x.relative()
+	}
+	return x.absolute()
+}
+
+// two is the confidence of the two-sided interval whose ends are the one-sided
+// bounds.
+func (x *trial) two() float64 { return 2*x.terms.confidence - 1 }
+
+// estimate fills in the figures of both variants.
+func (x *trial) estimate(j judge) {
+	q, high := x.clause.Need.Quantity, x.clause.Need.Compare.upper()
+	x.cand = gather(j.e, j.candidate, x.Workload, x.terms.where)
+	x.c = x.cand.measure(q, x.metric, x.two(), high)
+	x.Candidate = &Figure{x.c.est}
+	x.Counts = append(x.Counts, x.cand.counts)
+	x.note(x.c.notes...)
+	if x.has = j.baseline != ""; !x.has {
+		return
+	}
+	x.base = gather(j.e, j.baseline, x.Workload, x.terms.where)
+	x.b = x.base.measure(q, x.metric, x.two(), high)
+	x.Baseline = &Figure{x.b.est}
+	x.Counts = append(x.Counts, x.base.counts)
+	if x.clause.Need.Limit.Baseline {
+		x.note(x.b.notes...)
+	}
+}
+
+func (x *trial) note(notes ...string) { x.Notes = append(x.Notes, notes...) }
+
+// missing says what must be there before a limit can be held against anything.
+func (x *trial) missing() string {
+	need := x.clause.Need
+	if need.Limit.Baseline && !x.has {
+		return "no baseline in this run"
+	}
+	if x.c.gap != "" {
+		return x.c.gap
+	}
+	least := x.terms.min
+	if w := x.clause.Window; w.Requests > 0 && need.Quantity.Stat != "count" {
+		least = max(least, w.Requests)
+	}
+	if least == 0 && (need.Quantity.Stat == "max" || need.Quantity.Stat == "min") {
+		return fmt.Sprintf("a %s says nothing without a minimum of requests: the clause has no min", need.Quantity.Stat)
+	}
+	if n := int64(x.cand.counts.judged()); n < least {
+		x.Shortfall = least - n
+		return fmt.Sprintf("only %s of %s; the clause asks for %s", count(n, "request"), x.cand.variant, grouped(fmt.Sprint(least)))
+	}
+	if !need.Limit.Baseline {
+		return ""
+	}
+	if x.b.gap != "" {
+		return x.b.gap
+	}
+	if n := int64(x.base.counts.judged()); n < least {
+		x.Shortfall = least - n
+		return fmt.Sprintf("only %s of %s; the clause asks for %s", count(n, "request"), x.base.variant, grouped(fmt.Sprint(least)))
+	}
+	return ""
+}
+
+// decide compares the interval with the limit. A bound that does not exist
+// never passes; neither does a value that does not.
+func decide(c Compare, e stat.Estimate, limit float64) Grade {
+	if !e.Defined() || math.IsNaN(e.Lo) || math.IsNaN(e.Hi) || math.IsNaN(limit) {
+		return Inconclusive
+	}
+	bad, good := e.Hi, e.Lo
+	if !c.upper() {
+		bad, good = e.Lo, e.Hi
+	}
+	switch {
+	case c.holds(bad, limit) && !math.IsInf(bad, 0):
+		return Pass
+	case !c.holds(good, limit) && !c.holds(e.Value, limit):
+		return Fail
+	}
+	return Inconclusive
+}
+
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}

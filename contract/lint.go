@@ -1,0 +1,395 @@
+package contract
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/stat"
+)
+
+// Planned is what a run will send on one workload: enough to tell which
+// clauses it cannot decide.
+type Planned struct {
+	Workload  string
+	Requests  int64             // measured requests of each variant; not above 0: unknown
+	For       time.Duration     // measured time of each variant; 0: unknown
+	Labels    map[string]string // on every request
+	Variants  []string          // names; "baseline" is the one that limits refer to
+	Streaming bool              // answers are streamed
+	Usage     bool              // token counts will be known, from the server or from events
+}
+
+// baselineName is the variant that limits refer to.
+const baselineName = "baseline"
+
+// Lint finds what makes the contract undecidable, or decidable in a way that
+// nobody wants, before anything is sent. Faults stand in the order of the
+// clauses; they carry positions if the contract was decoded from a file. With
+// no plan, only what holds for every run is checked.
+func Lint(c *Contract, planned []Planned) []config.Fault {
+	l := linter{planned: planned}
+	if c == nil || len(c.Clauses) == 0 {
+		l.report(nil, "clauses", 0, "nothing is demanded, so nothing can pass", "write a clause such as need: p99(ttft) <= 800ms")
+		if c != nil && c.node != nil {
+			l.faults[0] = c.node.Mark(l.faults[0].What, l.faults[0].Hint)
+		}
+		return l.faults
+	}
+	t := terms{confidence: DefaultConfidence}
+	if c.Confidence != 0 {
+		t.confidence = float64(c.Confidence)
+	}
+	if !confident(t.confidence) {
+		l.report(nil, "confidence", 0, fmt.Sprintf("a confidence of %s decides nothing", percentage(t.confidence)), "write confidence: 95%")
+		return l.faults
+	}
+	clauses := c.named()
+	l.bounds = boundsOf(clauses)
+	var at *config.Node
+	if c.node != nil {
+		at = c.node.At("clauses")
+	}
+	if at == nil {
+		// A decoded contract was checked for this by CheckConfig.
+		seen := map[string]bool{}
+		walk(clauses, nil, func(c *Clause, _ *config.Node) {
+			if seen[c.ID] {
+				l.report(nil, c.ID, 0, fmt.Sprintf("the id %q is taken", c.ID), "give each clause an id of its own")
+			}
+			seen[c.ID] = true
+		})
+	}
+	l.list(clauses, at, t)
+	return l.faults
+}
+
+type linter struct {
+	planned []Planned
+	bounds  map[string]map[bool]bool // metric: limited from above, from below
+	faults  []config.Fault
+}
+
+// report adds a fault at the clause's node, at a column of its need if column
+// is not 0. Without a node it is known by the clause's id.
+func (l *linter) report(at *config.Node, id string, column int, what, hint string) {
+	if at == nil {
+		l.faults = append(l.faults, config.Fault{Path: id, What: what, Hint: hint})
+		return
+	}
+	f := at.Mark(what, hint)
+	if need := at.At("need"); column > 0 && need.Exists() {
+		f = need.Mark(what, hint)
+		if text := need.Scalar(); !strings.Contains(text, "\n") && column <= utf8.RuneCountInString(text) {
+			f.Column += column - 1
+			if need.Quoted() {
+				f.Column++
+			}
+		}
+	}
+	l.faults = append(l.faults, f)
+}
+
+func (l *linter) list(clauses []Clause, list *config.Node, t terms) {
+	var items []*config.Node
+	if list != nil {
+		items = list.Items()
+	}
+	for i := range clauses {
+		var at *config.Node
+		if i < len(items) {
+			at = items[i]
+		}
+		l.clause(&clauses[i], at, t.with(clauses[i]))
+	}
+}
+
+func (l *linter) clause(c *Clause, at *config.Node, t terms) {
+	var all, some *config.Node
+	if at != nil {
+		all, some = at.At("all"), at.At("any")
+	}
+	groups := len(c.All) + len(c.Any)
+	switch {
+	case c.Need.IsZero() && groups == 0, len(c.All) > 0 && len(c.Any) > 0, !c.Need.IsZero() && groups > 0:
+		l.report(at, c.ID, 0, "demands nothing that can be judged", "write either need:, all: or any:")
+	case len(c.All) > 0:
+		l.list(c.All, all, t)
+	case len(c.Any) > 0:
+		l.list(c.Any, some, t.share(len(c.Any)))
+	default:
+		leaf := leafLint{linter: l, c: c, at: at, t: t}
+		leaf.check()
+	}
+}
+
+// leafLint checks one comparison.
+type leafLint struct {
+	*linter
+	c    *Clause
+	at   *config.Node
+	t    terms
+	m    record.Metric
+	unit record.Unit
+}
+
+func (l *leafLint) say(column int, what, hint string) { l.report(l.at, l.c.ID, column, what, hint) }
+
+func (l *leafLint) check() {
+	need := l.c.Need
+	if !confident(l.t.confidence) && l.t.confidence <= 0.5 {
+		l.say(0, fmt.Sprintf("a confidence of %s decides nothing", percentage(l.t.confidence)), "write confidence: 95%")
+		return
+	}
+	scopes := l.scopes()
+	var err error
+	if l.m, l.unit, err = need.Quantity.metric(); err != nil {
+		hint := "remove the clause; metrics are " + strings.Join(metricNames(nil), ", ")
+		if near, ok := nearest(need.Quantity.Metric, metricNames(nil)); ok {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		l.say(need.at.metric, fmt.Sprintf("nothing in this version measures %s", need.Quantity.Metric), hint)
+		return
+	}
+	if s := need.Quantity.Stat; (s == "max" || s == "min") && l.t.min == 0 && l.c.Window.Requests == 0 {
+		l.say(need.at.stat, fmt.Sprintf("a %s says nothing without a minimum of requests", s), "write min: 100 beside it, or a quantile such as p99")
+	}
+	l.limits()
+	l.direction()
+	for _, p := range scopes {
+		l.plan(p)
+	}
+}
+
+// scopes lists the plans that the clause is judged on, and says what it asks
+// for that no plan has.
+func (l *leafLint) scopes() []Planned {
+	if len(l.planned) == 0 {
+		return nil
+	}
+	var names []string
+	for _, p := range l.planned {
+		names = append(names, p.Workload)
+	}
+	for _, name := range l.t.on {
+		if slices.Contains(names, name) {
+			continue
+		}
+		hint := "workloads are " + strings.Join(names, ", ")
+		if near, ok := nearest(name, names); ok {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		l.say(0, fmt.Sprintf("there is no workload %q in this run", name), hint)
+	}
+	var scopes []Planned
+	unlabelled := ""
+	for _, p := range l.planned {
+		if len(l.t.on) > 0 && !slices.Contains(l.t.on, p.Workload) {
+			continue
+		}
+		matches := true
+		for k, v := range l.t.where {
+			// A label that the plan does not know may still stand on single prompts.
+			if got, ok := p.Labels[k]; ok && got != v {
+				matches, unlabelled = false, k+"="+v
+			}
+		}
+		if matches {
+			scopes = append(scopes, p)
+		}
+	}
+	if len(scopes) == 0 && unlabelled != "" {
+		l.say(0, fmt.Sprintf("no planned request has the label %s", unlabelled), "correct where:, or label a workload so")
+	}
+	return scopes
+}
+
+// limits finds limits that every system meets, or none.
+func (l *leafLint) limits() {
+	n := l.c.Need
+	if n.Limit.Baseline || l.unit == record.Points {
+		return
+	}
+	v, upper, strict := n.Limit.Value, n.Compare.upper(), len(n.Compare) == 1
+	measured := n.Quantity.Stat != "count"
+	least := v < 0 || v == 0 && (measured || strict == upper)
+	if least && upper {
+		l.say(n.at.limit, fmt.Sprintf("the clause can never pass: %s cannot be shown to be %s %s", n.Quantity, n.Compare, n.Limit.text), "write a limit above 0")
+		return
+	}
+	if (v < 0 || v == 0 && !strict) && !upper {
+		l.say(n.at.limit, fmt.Sprintf("the clause can never fail: %s is always %s %s", n.Quantity, n.Compare, n.Limit.text), "write a limit above 0")
+		return
+	}
+	if l.unit != record.Proportion || v < 1 {
+		return
+	}
+	if upper {
+		l.say(n.at.limit, fmt.Sprintf("the clause can never fail: no share is above %s", n.Limit.text), "write a limit below 100%")
+		return
+	}
+	l.say(n.at.limit, fmt.Sprintf("the clause can never pass: no sample shows a share of %s", n.Limit.text), "write a limit below 100%, such as 99%")
+}
+
+// directed lists the metrics for which one direction is better for every
+// user; of the others (lengths, offered load) a limit may be meant either way.
+func directed(m record.Metric) bool {
+	switch m.Name {
+	case "prompt_length", "output_length", "cached", "prompt_tokens", "offered", "sent", "truncated":
+		return false
+	}
+	return m.Unit != record.Points
+}
+
+// boundsOf collects from which sides the contract limits each metric.
+func boundsOf(clauses []Clause) map[string]map[bool]bool {
+	bounds := map[string]map[bool]bool{}
+	walk(clauses, nil, func(c *Clause, _ *config.Node) {
+		if c.Need.IsZero() {
+			return
+		}
+		m := c.Need.Quantity.Metric
+		if bounds[m] == nil {
+			bounds[m] = map[bool]bool{}
+		}
+		bounds[m][c.Need.Compare.upper()] = true
+	})
+	return bounds
+}
+
+// direction points at a clause that a worse system passes more easily. A lower
+// limit on a latency is sound beside an upper one (too fast is a sign of a
+// cheat), so it is pointed at only when it stands alone.
+func (l *leafLint) direction() {
+	n := l.c.Need
+	right := !l.m.Higher // smaller is better: an upper limit is the right way
+	if !directed(l.m) || n.Compare.upper() == right || l.bounds[l.m.Name][right] {
+		return
+	}
+	flipped := strings.NewReplacer("<", ">", ">", "<").Replace(string(n.Compare))
+	better := "smaller"
+	if l.m.Higher {
+		better = "larger"
+	}
+	l.say(n.at.compare, fmt.Sprintf("probably the wrong way round: a %s %s is better, and %s passes the worse system", better, l.m.Name, n),
+		fmt.Sprintf("write %s %s %s, or add a clause that limits %s from the other side", n.Quantity, flipped, n.Limit.text, l.m.Name))
+}
+
+// plan finds what the run on one workload cannot decide.
+func (l *leafLint) plan(p Planned) {
+	n := l.c.Need
+	if n.Limit.Baseline && len(p.Variants) > 0 && !(slices.Contains(p.Variants, baselineName) && len(p.Variants) > 1) {
+		l.say(n.at.limit, "the limit refers to a baseline, and the run has none", "add a variant named baseline, or write a limit such as 800ms")
+	}
+	if !p.Usage && needsUsage(l.m.Name) {
+		l.say(n.at.metric, fmt.Sprintf("%s needs token counts, and workload %s asks for none", l.m.Name, p.Workload), "let the server report usage")
+	}
+	if !p.Streaming && needsStream(l.m.Name) {
+		l.say(n.at.metric, fmt.Sprintf("%s needs streamed answers, and workload %s does not stream", l.m.Name, p.Workload), "write stream: true in the workload")
+	}
+	if l.t.min > 0 && p.Requests > 0 && l.t.min > p.Requests {
+		l.say(0, fmt.Sprintf("asks for at least %s, and workload %s plans %s", count(l.t.min, "request"), p.Workload, grouped(fmt.Sprint(p.Requests))), "plan more requests or lower min")
+	}
+	if w := l.c.Window; n.Quantity.Stat == "count" && w.For > 0 && p.For > 0 && p.For < w.For {
+		l.say(0, fmt.Sprintf("counts over a window of %s, and workload %s lasts %s", w, p.Workload, config.Duration(p.For)), "plan a longer run, or judge a share instead")
+	}
+	l.size(p)
+}
+
+// needsStream reports whether the metric rests on the times between events.
+func needsStream(metric string) bool {
+	switch metric {
+	case "tpot", "itl", "icl", "ttst", "gap.max", "user_rate":
+		return true
+	}
+	return false
+}
+
+// size refuses a clause that so many requests cannot decide.
+func (l *leafLint) size(p Planned) {
+	n := l.c.Need
+	conf := percentage(l.t.confidence)
+	what := ""
+	switch n.Quantity.Stat {
+	case "rate":
+		if p.For > 0 && p.For < rateSlices*leastSlice {
+			l.say(n.at.stat, fmt.Sprintf("a rate needs %d seconds for a bound, and workload %s lasts %s", rateSlices, p.Workload, config.Duration(p.For)), fmt.Sprintf("write for: %ds or more in the workload", rateSlices))
+		}
+		return
+	case "count", "max", "min":
+		return
+	}
+	if p.Requests <= 0 {
+		return
+	}
+	need := int64(0)
+	switch n.Quantity.Stat {
+	case "quantile":
+		if l.m.Name == "icl" || l.m.Name == "itl" {
+			return // many values a request; their number is not planned
+		}
+		k := quantileNeeds(n.Quantity.P, l.t.confidence, n.Compare.upper())
+		if n.Limit.Baseline {
+			k = max(k, quantileNeeds(n.Quantity.P, l.t.confidence, !n.Compare.upper()))
+		}
+		need, what = int64(k), fmt.Sprintf("a %s bound for %s needs %s", conf, n.Quantity.stat(), count(k, "request"))
+	case "mean":
+		need, what = meanValues, fmt.Sprintf("a mean needs %s", count(meanValues, "request"))
+	case "share":
+		k := l.shareNeeds()
+		need, what = k, fmt.Sprintf("to show %s at %s confidence takes %s, even in the best case", n, conf, count(k, "request"))
+	}
+	if need > p.Requests {
+		l.say(n.at.stat, fmt.Sprintf("%s, and workload %s plans %s", what, p.Workload, grouped(fmt.Sprint(p.Requests))), l.remedy(need, p))
+	}
+}
+
+func (l *leafLint) remedy(need int64, p Planned) string {
+	remedy := fmt.Sprintf("write requests: %d in the workload", need)
+	if p.For > 0 {
+		remedy = fmt.Sprintf("plan at least %s", count(need, "request"))
+	}
+	if l.c.Need.Quantity.Stat != "quantile" {
+		return remedy + ", or a wider limit"
+	}
+	for _, q := range []float64{0.99, 0.95, 0.9, 0.5} {
+		k := quantileNeeds(q, l.t.confidence, true)
+		if l.c.Need.Limit.Baseline {
+			k = max(k, quantileNeeds(q, l.t.confidence, false))
+		}
+		if q < l.c.Need.Quantity.P && l.c.Need.Compare.upper() && int64(k) <= p.Requests {
+			return remedy + ", or judge " + Quantity{"quantile", q, l.m.Name}.String()
+		}
+	}
+	return remedy
+}
+
+// shareNeeds is the least number of requests with which a share at its best
+// (no bad event in either variant) is within the limit; 0 if none is needed.
+func (l *leafLint) shareNeeds() int64 {
+	n := l.c.Need
+	if n.Limit.Baseline && n.Limit.Factor != 1 {
+		return 0
+	}
+	room := n.Limit.Value // between the best share and the limit
+	switch {
+	case n.Limit.Baseline:
+		room = math.Abs(n.Limit.Value)
+		if n.Limit.Value == 0 || n.Limit.Value > 0 != n.Compare.upper() {
+			return 0
+		}
+	case !n.Compare.upper():
+		room = 1 - n.Limit.Value
+	}
+	if !(room > 0 && room < 1) {
+		return 0
+	}
+	// Wilson's bound without an event is z²/(n+z²); one observation gives z².
+	hi := stat.Share([]float64{0}, 2*l.t.confidence-1).Hi
+	return int64(math.Ceil(hi / (1 - hi) * (1 - room) / room))
+}

@@ -1,0 +1,485 @@
+package contract
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/stat"
+)
+
+// Evidence is what a contract is judged on.
+type Evidence struct {
+	Records   []record.Record // of all variants, measured and warm-up, in any order
+	Windows   []record.Window // when each variant was measured on each workload; rates need them
+	Baseline  string          // variant that limits refer to; "": there is none
+	Candidate string          // variant to judge; "": the only one that there is
+	Unfit     []string        // why the whole run proves nothing (an unfit client); each makes every grade inconclusive
+}
+
+// The bounds on what may be missing before a figure is no evidence.
+const (
+	maxDropped = 0.001 // share of the offered requests that the client dropped
+	maxMissing = 0.02  // share of the completed requests that should have a value and have none
+	maxFailed  = 0.02  // share of failed requests beyond which a mean over the others misleads
+
+	meanValues = 20          // fewer values give a mean no trustworthy interval
+	rateSlices = 10          // fewer slices of time give a rate none
+	leastSlice = time.Second // shortest slice: neighbouring shorter ones share their requests
+	mostSlices = 3600        // of one window; longer windows get longer slices
+)
+
+// Measure estimates a quantity over the measured requests of one variant on
+// one workload, those with all the given labels. The workload may be "" if the
+// records have only one. Confidence is that of the two-sided interval. Failed
+// requests count as worse than any value, as everywhere in this package. It
+// returns an error if the quantity cannot be read at all (an unknown metric, a
+// statistic that does not fit it); if it can but there is no data, the
+// estimate's value is NaN.
+func Measure(e Evidence, q Quantity, variant, workload string, labels map[string]string, confidence float64) (stat.Estimate, record.Unit, error) {
+	m, unit, err := q.metric()
+	if err != nil {
+		return stat.Estimate{}, "", err
+	}
+	if !(confidence > 0 && confidence < 1) {
+		return stat.Estimate{}, "", fmt.Errorf("measuring %s: a confidence of %v is not between 0 and 1", q, confidence)
+	}
+	s := gather(e, variant, workload, labels)
+	if s.several {
+		return stat.Estimate{}, "", fmt.Errorf("measuring %s: several workloads are never pooled; name one", q)
+	}
+	r := s.measure(q, m, confidence, worseIsHigh(m))
+	est := r.est
+	if r.gap != "" && !slices.ContainsFunc(est.Warnings, func(w stat.Warning) bool { return w.Text == r.gap }) {
+		est.Warnings = append(slices.Clone(est.Warnings), stat.Warning{Code: "gap", Text: r.gap})
+	}
+	for _, note := range r.notes {
+		est.Warnings = append(slices.Clone(est.Warnings), stat.Warning{Code: "note", Text: note})
+	}
+	return est, unit, nil
+}
+
+// metric looks the quantity's metric up and checks that they fit.
+func (q Quantity) metric() (record.Metric, record.Unit, error) {
+	m, ok := record.Find(q.Metric)
+	if !ok {
+		return record.Metric{}, "", fmt.Errorf("measuring %s: %w", q, errUnmeasured)
+	}
+	unit, what, _ := q.unit(m)
+	if what != "" {
+		return record.Metric{}, "", fmt.Errorf("measuring %s: %s", q, what)
+	}
+	if q.Stat == "quantile" && !(q.P > 0 && q.P < 1) {
+		return record.Metric{}, "", fmt.Errorf("measuring %s: the quantile %v is not between 0 and 1", q, q.P)
+	}
+	return m, unit, nil
+}
+
+// errUnmeasured says that no metric of that name exists.
+var errUnmeasured = errors.New("nothing in this version measures it")
+
+// worseIsHigh reports on which side of all values a failed request lies.
+func worseIsHigh(m record.Metric) bool { return !m.Higher }
+
+// scope is the requests that one figure is about.
+type scope struct {
+	variant  string
+	records  []*record.Record // measured, in order of their due instants, neither dropped nor cancelled
+	windows  []record.Window
+	counts   Counts
+	several  bool // records of more than one workload
+	lastSeen record.Instant
+}
+
+func gather(e Evidence, variant, workload string, labels map[string]string) scope {
+	s := scope{variant: variant, counts: Counts{Variant: variant}}
+	only := workload
+	for i := range e.Records {
+		r := &e.Records[i]
+		if r.Phase != record.Measured || r.Variant != variant || workload != "" && r.Workload != workload || !has(r.Labels, labels) {
+			continue
+		}
+		if only == "" {
+			only = r.Workload
+		}
+		s.several = s.several || r.Workload != only
+		s.add(r)
+	}
+	byDue := func(a, b *record.Record) int {
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Shot, b.Shot))
+	}
+	if !slices.IsSortedFunc(s.records, byDue) {
+		slices.SortStableFunc(s.records, byDue)
+	}
+	for _, w := range e.Windows {
+		if w.Variant == variant && (w.Workload == only || only == "") {
+			s.windows = append(s.windows, w)
+		}
+	}
+	slices.SortFunc(s.windows, func(a, b record.Window) int { return cmp.Compare(a.Start, b.Start) })
+	return s
+}
+
+func has(labels, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// add enters one measured record into the ledger.
+func (s *scope) add(r *record.Record) {
+	s.counts.Offered++
+	switch {
+	case r.Outcome == record.ClientCancelled:
+		s.counts.Cancelled++
+		return
+	case r.Outcome.Group() == record.GroupDropped:
+		s.counts.Dropped++
+		return
+	case r.Success():
+		s.counts.Completed++
+	default:
+		s.counts.Failed++
+	}
+	s.records = append(s.records, r)
+	s.lastSeen = max(s.lastSeen, r.Due, r.EOF)
+}
+
+// span is how long the variant was measured: its windows, or from the first
+// request to the last answer.
+func (s *scope) span() time.Duration {
+	var total time.Duration
+	for _, w := range s.windows {
+		if d, ok := w.End.Sub(w.Start); ok && d > 0 {
+			total += d
+		}
+	}
+	if total == 0 && len(s.records) > 0 {
+		total, _ = s.lastSeen.Sub(s.records[0].Due)
+	}
+	return total
+}
+
+// reading is an estimate, and what must be known of it.
+type reading struct {
+	est   stat.Estimate
+	gap   string   // why the figure is no evidence, whatever it says; "" if it is
+	notes []string // what a reader must know
+}
+
+// none is the reading of something without a value.
+func none(why string, confidence float64) reading {
+	return reading{gap: why, est: stat.Estimate{
+		Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), Confidence: confidence,
+		Warnings: []stat.Warning{{Code: stat.CodeUndefined, Text: why}},
+	}}
+}
+
+// measure estimates the quantity. high says on which side of all values the
+// failed requests lie. It fills in the ledger's Missing and Undefined.
+func (s *scope) measure(q Quantity, m record.Metric, confidence float64, high bool) reading {
+	var r reading
+	switch {
+	case s.counts.judged() == 0:
+		r = none(s.empty(), confidence)
+	case q.Stat == "rate":
+		r = s.rate(m, confidence)
+	case q.Stat == "count":
+		r = s.count(m, confidence)
+	case q.Stat == "share":
+		r = reading{est: stat.Share(s.values(m), confidence)}
+	default:
+		r = s.distribution(q, m, confidence, high)
+	}
+	if d := s.counts.Dropped; r.gap == "" && float64(d) > maxDropped*float64(s.counts.Offered) {
+		r.gap = fmt.Sprintf("the client dropped %d of %s of %s (%s), so the load was not the planned one", d, count(s.counts.Offered, "request"), s.variant, value(record.Proportion, float64(d)/float64(s.counts.Offered), 2))
+	}
+	return r
+}
+
+// empty says why there is nothing to judge.
+func (s *scope) empty() string {
+	switch c := s.counts; {
+	case c.Offered == 0:
+		return fmt.Sprintf("no request of %s is in scope", s.variant)
+	case c.Dropped > 0:
+		return fmt.Sprintf("the client dropped all %s of %s", count(c.Dropped, "request"), s.variant)
+	default:
+		return fmt.Sprintf("all %s of %s were cancelled, as planned", count(c.Cancelled, "request"), s.variant)
+	}
+}
+
+// values reads the metric off the records: of indicators all, of others those
+// that completed. It counts those that gave nothing.
+func (s *scope) values(m record.Metric) []float64 {
+	s.counts.Missing, s.counts.Undefined = 0, 0
+	var to []float64
+	if m.Indicator {
+		to = make([]float64, 0, len(s.records))
+	}
+	for _, r := range s.records {
+		if !m.Indicator && !r.Success() {
+			continue
+		}
+		before := len(to)
+		to = m.Values(r, to)
+		finite := slices.DeleteFunc(to[before:], func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+		to = to[:before+len(finite)]
+		if len(finite) > 0 {
+			continue
+		}
+		if undefined(m.Name, r) {
+			s.counts.Undefined++
+		} else {
+			s.counts.Missing++
+		}
+	}
+	return to
+}
+
+// undefined reports whether the metric has, by its definition, no value for
+// the completed record; otherwise a value that is not there is missing.
+func undefined(metric string, r *record.Record) bool {
+	switch metric {
+	case "connect":
+		return r.Reused
+	case "cached":
+		n, ok := r.Prompt.N()
+		return ok && n == 0
+	case "tpot", "user_rate", "icl", "itl", "ttst", "gap.max":
+		if !r.Stream {
+			return true
+		}
+		n, ok := r.Output.N()
+		if !ok {
+			return false
+		}
+		first := int64(1)
+		if e := r.First(); e != nil {
+			if k, said := e.Tokens.N(); said {
+				first = max(first, k)
+			}
+		}
+		return n <= first
+	}
+	return false
+}
+
+// lack says what is missing among the completed requests: a gap if it is too
+// much, else a note.
+func (s *scope) lack(r *reading, m record.Metric) {
+	c := s.counts
+	without := c.Missing + c.Undefined
+	switch {
+	case c.Completed == 0 || without == 0:
+	case float64(c.Missing) > maxMissing*float64(c.Completed):
+		r.gap = fmt.Sprintf("%d of %s of %s have no %s%s", c.Missing, count(c.Completed, "completed request"), s.variant, m.Title, s.why(m))
+	case c.Undefined == c.Completed:
+		r.gap = fmt.Sprintf("none of %s of %s can have a %s%s", count(c.Completed, "completed request"), s.variant, m.Title, s.why(m))
+	case without == c.Completed:
+		r.gap = fmt.Sprintf("none of %s of %s has a %s%s", count(c.Completed, "completed request"), s.variant, m.Title, s.why(m))
+	case float64(without) > maxMissing*float64(c.Completed):
+		r.notes = append(r.notes, fmt.Sprintf("%d of %s of %s have no %s and are left out", without, count(c.Completed, "completed request"), s.variant, m.Title))
+	}
+}
+
+// why names the likely cause of missing values.
+func (s *scope) why(m record.Metric) string {
+	usage, plain := 0, 0
+	for _, r := range s.records {
+		if !r.Success() {
+			continue
+		}
+		if r.Flags&record.FlagUsageMissing != 0 || !r.Output.Known() {
+			usage++
+		}
+		if !r.Stream {
+			plain++
+		}
+	}
+	switch half := s.counts.Completed; {
+	case 2*plain > half && m.Name != "connect":
+		return ": answers were not streamed"
+	case 2*usage > half && needsUsage(m.Name):
+		return ": the server sends no usage"
+	}
+	return ""
+}
+
+// needsUsage reports whether the metric rests on the server's token counts.
+func needsUsage(metric string) bool {
+	switch metric {
+	case "tpot", "itl", "ntpot", "user_rate", "prompt_length", "output_length", "cached", "output_tokens", "prompt_tokens":
+		return true
+	}
+	return false
+}
+
+// distribution estimates a quantile, mean, max or min of the values.
+func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, high bool) reading {
+	values := s.values(m)
+	var r reading
+	s.lack(&r, m)
+	over := s.beyond(len(values))
+	if len(values)+over == 0 {
+		gap := r.gap
+		if gap == "" {
+			gap = fmt.Sprintf("no request of %s has a %s", s.variant, m.Title)
+		}
+		return none(gap, confidence)
+	}
+	if !high {
+		// Failed requests are below all values: mirror, since a sample has room above only.
+		for i, x := range values {
+			values[i] = -x
+		}
+	}
+	sample, err := stat.NewSample(values, over)
+	if err != nil {
+		return none(err.Error(), confidence)
+	}
+	switch q.Stat {
+	case "mean":
+		s.mean(&r, sample, confidence)
+	case "max", "min":
+		r.est = extreme(sample, values, over, (q.Stat == "max") == high, confidence)
+	default:
+		p := q.P
+		if !high {
+			p = 1 - p
+		}
+		r.est = sample.Quantile(p, confidence)
+	}
+	if !high {
+		mirror(&r.est)
+	}
+	return r
+}
+
+// beyond is how many observations the failed requests stand for: one each, or
+// as many as a completed request gives on average when it gives several.
+func (s *scope) beyond(values int) int {
+	gave := s.counts.Completed - s.counts.Missing - s.counts.Undefined
+	if gave <= 0 || values <= gave {
+		return s.counts.Failed
+	}
+	return s.counts.Failed * ((values + gave - 1) / gave)
+}
+
+func mirror(e *stat.Estimate) { e.Value, e.Lo, e.Hi = -e.Value, -e.Hi, -e.Lo }
+
+func (s *scope) mean(r *reading, sample *stat.Sample, confidence float64) {
+	r.est = sample.Mean(confidence)
+	c := s.counts
+	n := sample.N() - r.est.Over
+	switch {
+	case r.gap != "":
+	case float64(c.Failed) > maxFailed*float64(c.judged()):
+		r.gap = fmt.Sprintf("%d of %s of %s failed, and a mean leaves them out", c.Failed, count(c.judged(), "request"), s.variant)
+	case n < meanValues:
+		r.gap = fmt.Sprintf("only %s of %s; a mean needs %d for a bound", count(n, "value"), s.variant, meanValues)
+	case c.Failed > 0:
+		r.notes = append(r.notes, fmt.Sprintf("the mean leaves out %s of %s", count(c.Failed, "failed request"), s.variant))
+	}
+}
+
+// extreme is the largest or smallest observation: a fact of the sample with no
+// interval, and with no word about the next run.
+func extreme(sample *stat.Sample, values []float64, over int, top bool, confidence float64) stat.Estimate {
+	v := sample.Min()
+	if top {
+		v = sample.Max()
+	}
+	if over > 0 && (top || len(values) == 0) {
+		v = math.Inf(1)
+	}
+	return exact(v, sample.N(), over, confidence)
+}
+
+// exact is a fact: its interval has no width because there is nothing to
+// estimate.
+func exact(v float64, n, over int, confidence float64) stat.Estimate {
+	return stat.Estimate{Value: v, Lo: v, Hi: v, Confidence: confidence, N: n, Effective: float64(n), Over: over, Method: "exact, of this run only"}
+}
+
+// amounts checks that the records tell their amounts.
+func (s *scope) amounts(r *reading, m record.Metric) {
+	s.counts.Missing, s.counts.Undefined = 0, 0
+	for _, rec := range s.records {
+		if !rec.Success() {
+			continue
+		}
+		told := false
+		m.Amount(rec, func(record.Instant, float64) { told = true })
+		if !told {
+			s.counts.Missing++
+		}
+	}
+	s.lack(r, m)
+}
+
+// rate estimates an amount per second over slices of the windows.
+func (s *scope) rate(m record.Metric, confidence float64) reading {
+	var r reading
+	s.amounts(&r, m)
+	var starts, ends []record.Instant
+	var amounts, seconds []float64
+	for _, w := range s.windows {
+		d, ok := w.End.Sub(w.Start)
+		if !ok || d < leastSlice {
+			continue
+		}
+		k := min(int(d/leastSlice), mostSlices)
+		for i := range k {
+			from, to := d*time.Duration(i)/time.Duration(k), d*time.Duration(i+1)/time.Duration(k)
+			starts, ends = append(starts, w.Start+record.Instant(from)), append(ends, w.Start+record.Instant(to))
+			amounts = append(amounts, 0)
+			seconds = append(seconds, (to - from).Seconds())
+		}
+	}
+	if len(amounts) == 0 {
+		gap := fmt.Sprintf("no stretch of at least 1 s in which %s was measured", s.variant)
+		return none(gap, confidence)
+	}
+	for _, rec := range s.records {
+		m.Amount(rec, func(at record.Instant, amount float64) {
+			i, found := slices.BinarySearch(starts, at)
+			if !found {
+				i--
+			}
+			if i >= 0 && at < ends[i] {
+				amounts[i] += amount
+			}
+		})
+	}
+	r.est = stat.Rate(amounts, seconds, confidence)
+	if r.gap == "" && len(amounts) < rateSlices {
+		r.gap = fmt.Sprintf("%s of %s; a rate needs %d for a bound", count(len(amounts), "second"), s.variant, rateSlices)
+	}
+	return r
+}
+
+// count is the exact number of events or the exact amount of the run.
+func (s *scope) count(m record.Metric, confidence float64) reading {
+	var r reading
+	total, n := 0.0, len(s.records)
+	if m.Indicator {
+		for _, x := range s.values(m) {
+			total += x
+		}
+	} else {
+		s.amounts(&r, m)
+		for _, rec := range s.records {
+			m.Amount(rec, func(_ record.Instant, amount float64) { total += amount })
+		}
+	}
+	r.est = exact(total, n, 0, confidence)
+	return r
+}

@@ -1,0 +1,636 @@
+package contract
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/assay-llm/assay/record"
+)
+
+// Quantity is a statistic of a metric over requests.
+type Quantity struct {
+	Stat   string  `json:"stat"`        // quantile, mean, share, rate, count, max or min
+	P      float64 `json:"p,omitempty"` // of a quantile, above 0 and below 1
+	Metric string  `json:"metric"`      // as record.Find knows it
+}
+
+// String writes the quantity as contracts do: "p99(ttft)".
+func (q Quantity) String() string { return q.stat() + "(" + q.Metric + ")" }
+
+func (q Quantity) stat() string {
+	if q.Stat != "quantile" {
+		return q.Stat
+	}
+	// P is a decimal fraction of at most five digits; eight round away what binary arithmetic adds.
+	return "p" + strconv.FormatFloat(math.Round(q.P*1e8)/1e6, 'f', -1, 64)
+}
+
+// Compare is a comparison: "<=", "<", ">=" or ">".
+type Compare string
+
+// upper reports whether the comparison limits a quantity from above.
+func (c Compare) upper() bool { return c == "<=" || c == "<" }
+
+// holds reports whether x compares to limit; NaN never does.
+func (c Compare) holds(x, limit float64) bool {
+	switch c {
+	case "<=":
+		return x <= limit
+	case "<":
+		return x < limit
+	case ">=":
+		return x >= limit
+	case ">":
+		return x > limit
+	}
+	return false
+}
+
+// Limit is the right-hand side of a need: a quantity, or the baseline times
+// Factor plus Value.
+type Limit struct {
+	Baseline bool
+	Factor   float64 // of the baseline; 1 unless the limit is `baseline * F`
+	Value    float64 // absolute, or added to the baseline; in the unit of the quantity
+	text     string
+	dim      dimension
+}
+
+// String writes the limit as contracts do.
+func (l Limit) String() string { return l.text }
+
+// Need is one comparison: STAT(METRIC) CMP LIMIT. Build one with ParseNeed.
+type Need struct {
+	Quantity Quantity
+	Compare  Compare
+	Limit    Limit
+	at       columns
+}
+
+// columns are the places of the parts in the text, from 1.
+type columns struct{ stat, metric, compare, limit int }
+
+// String writes the need in one spelling; ParseNeed reads it back.
+func (n Need) String() string {
+	if n.Compare == "" {
+		return ""
+	}
+	return n.Quantity.String() + " " + string(n.Compare) + " " + n.Limit.text
+}
+
+// NeedError says what is wrong with the text of a need, and where.
+type NeedError struct {
+	Column int // in characters, from 1
+	What   string
+	Hint   string // one next step; "" if none
+}
+
+// Error returns the message, with its column and the hint on a line of its own.
+func (e *NeedError) Error() string {
+	s := fmt.Sprintf("column %d: %s", e.Column, e.What)
+	if e.Hint != "" {
+		s += "\n  hint: " + e.Hint
+	}
+	return s
+}
+
+// maxNeed bounds the text of a need; a longest sensible one has 60 characters.
+const maxNeed = 500
+
+// ParseNeed parses a need. It checks the statistic and the unit of the limit
+// against the metric, if the metric is one that the catalogue knows; a metric
+// that it does not know is left to Lint, unless the name is a likely slip. The
+// error is a *NeedError.
+func ParseNeed(s string) (Need, error) {
+	p := parser{text: []rune(s)}
+	if len(p.text) > maxNeed {
+		return Need{}, p.fault(1, fmt.Sprintf("a need of %d characters; the limit is %d", len(p.text), maxNeed), "")
+	}
+	var n Need
+	for _, step := range []func(*Need) error{p.quantity, p.compare, p.limit, p.end, p.check} {
+		if err := step(&n); err != nil {
+			return Need{}, err
+		}
+	}
+	return n, nil
+}
+
+const shape = "a need reads STAT(METRIC) CMP LIMIT, as in p99(ttft) <= 800ms or p95(tpot) <= baseline * 1.05"
+
+var stats = []string{"p50", "p90", "p95", "p99", "p99.9", "mean", "share", "rate", "count", "max", "min", "median"}
+
+// aliases are spellings that others use, for hints only.
+var aliases = map[string]string{"avg": "mean", "average": "mean", "percentile": "p99", "sum": "count", "total": "count", "ratio": "share", "proportion": "share", "fraction": "share", "maximum": "max", "minimum": "min", "throughput": "rate"}
+
+type parser struct {
+	text []rune
+	at   int // index of the next rune
+}
+
+func (p *parser) fault(column int, what, hint string) error {
+	return &NeedError{Column: column, What: what, Hint: hint}
+}
+
+func (p *parser) space() {
+	for p.at < len(p.text) && unicode.IsSpace(p.text[p.at]) {
+		p.at++
+	}
+}
+
+func (p *parser) column() int { return p.at + 1 }
+
+// take reads the longest run of runes that are in class.
+func (p *parser) take(in func(rune) bool) string {
+	from := p.at
+	for p.at < len(p.text) && in(p.text[p.at]) {
+		p.at++
+	}
+	return string(p.text[from:p.at])
+}
+
+// found describes what stands at the cursor, for messages.
+func (p *parser) found() string {
+	if p.at >= len(p.text) {
+		return "the end"
+	}
+	from := p.at
+	to := from + 1
+	for to < len(p.text) && to-from < 20 && nameRune(p.text[from]) && nameRune(p.text[to]) {
+		to++
+	}
+	return strconv.Quote(string(p.text[from:to]))
+}
+
+func letter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
+func digit(r rune) bool  { return '0' <= r && r <= '9' }
+func nameRune(r rune) bool {
+	return letter(r) || digit(r) || r == '_' || r == '.'
+}
+func metricRune(r rune) bool { return nameRune(r) || r == '-' }
+
+func (p *parser) quantity(n *Need) error {
+	p.space()
+	n.at.stat = p.column()
+	word := p.take(nameRune)
+	if word == "" {
+		return p.fault(n.at.stat, "expected a statistic such as p99, mean or share, found "+p.found(), shape)
+	}
+	if err := p.statistic(n, word); err != nil {
+		return err
+	}
+	p.space()
+	if p.at >= len(p.text) || p.text[p.at] != '(' {
+		return p.fault(p.column(), fmt.Sprintf("expected ( after %s, found %s", word, p.found()), shape)
+	}
+	p.at++
+	p.space()
+	n.at.metric = p.column()
+	n.Quantity.Metric = p.take(metricRune)
+	if n.Quantity.Metric == "" {
+		return p.fault(n.at.metric, "expected a metric such as ttft, found "+p.found(), "metrics are "+strings.Join(metricNames(nil), ", "))
+	}
+	p.space()
+	if p.at >= len(p.text) || p.text[p.at] != ')' {
+		return p.fault(p.column(), fmt.Sprintf("expected ) after %s, found %s", n.Quantity.Metric, p.found()), shape)
+	}
+	p.at++
+	return nil
+}
+
+func (p *parser) statistic(n *Need, word string) error {
+	switch word {
+	case "mean", "share", "rate", "count", "max", "min":
+		n.Quantity.Stat = word
+		return nil
+	case "median":
+		n.Quantity.Stat, n.Quantity.P = "quantile", 0.5
+		return nil
+	}
+	if rest, ok := strings.CutPrefix(word, "p"); ok && rest != "" && digit(rune(rest[0])) {
+		return p.percentile(n, rest)
+	}
+	hint := "statistics are pNN, mean, share, rate, count, max, min"
+	if better, ok := aliases[strings.ToLower(word)]; ok {
+		hint = fmt.Sprintf("did you mean %s?", better)
+	} else if near, ok := nearest(strings.ToLower(word), stats); ok {
+		hint = fmt.Sprintf("did you mean %s?", near)
+	}
+	return p.fault(n.at.stat, fmt.Sprintf("there is no statistic %q", word), hint)
+}
+
+// percentile reads the digits after the p: "99", "99.9".
+func (p *parser) percentile(n *Need, digits string) error {
+	whole, part, dotted := strings.Cut(digits, ".")
+	bad := dotted && part == ""
+	for _, r := range whole + part {
+		bad = bad || !digit(r)
+	}
+	if bad || len(part) > 3 {
+		return p.fault(n.at.stat, fmt.Sprintf("p%s is not a percentile", digits), "write p50, p95, p99 or p99.9")
+	}
+	if len(whole) > 2 {
+		hint := "write p50, p95, p99 or p99.9"
+		if strings.HasPrefix(whole, "99") && !dotted && len(whole) <= 5 {
+			hint = fmt.Sprintf("did you mean p99.%s?", whole[2:])
+		} else if strings.Trim(digits, "0.") == "1" {
+			hint = "write max for the largest value of the run"
+		}
+		return p.fault(n.at.stat, fmt.Sprintf("p%s is not between p0 and p100", digits), hint)
+	}
+	// Dividing integers once gives the nearest float64 to the decimal fraction.
+	num, _ := strconv.Atoi(whole + part)
+	q := float64(num) / math.Pow10(2+len(part))
+	if q <= 0 {
+		return p.fault(n.at.stat, "p0 is not a quantile that a sample can bound", "write min for the smallest value of the run")
+	}
+	n.Quantity.Stat, n.Quantity.P = "quantile", q
+	return nil
+}
+
+func (p *parser) compare(n *Need) error {
+	p.space()
+	n.at.compare = p.column()
+	op := p.take(func(r rune) bool { return strings.ContainsRune("<>=!≤≥", r) })
+	switch op {
+	case "<=", "<", ">=", ">":
+		n.Compare = Compare(op)
+		return nil
+	case "":
+		return p.fault(n.at.compare, "expected <=, <, >= or >, found "+p.found(), shape)
+	case "≤", "=<":
+		return p.fault(n.at.compare, fmt.Sprintf("there is no comparison %q", op), "write <=")
+	case "≥", "=>":
+		return p.fault(n.at.compare, fmt.Sprintf("there is no comparison %q", op), "write >=")
+	}
+	return p.fault(n.at.compare, fmt.Sprintf("there is no comparison %q", op), "a measured quantity is never exactly equal to a limit; write <=, <, >= or >")
+}
+
+func (p *parser) limit(n *Need) error {
+	p.space()
+	n.at.limit = p.column()
+	if p.at < len(p.text) && letter(p.text[p.at]) {
+		return p.baseline(n)
+	}
+	negative := p.sign()
+	a, err := p.amount("a limit such as 800ms, 2%, 30/s or baseline * 1.05")
+	if err != nil {
+		return err
+	}
+	if negative {
+		a.value, a.text = -a.value, "-"+a.text
+	}
+	p.space()
+	if p.at < len(p.text) && p.text[p.at] == '*' {
+		return p.fault(n.at.limit, "expected baseline first", "write baseline * "+a.text)
+	}
+	n.Limit = Limit{Value: a.value, text: a.text, dim: a.dim}
+	return nil
+}
+
+func (p *parser) sign() bool {
+	if p.at < len(p.text) && p.text[p.at] == '-' {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) baseline(n *Need) error {
+	word := p.take(nameRune)
+	if word != "baseline" {
+		hint := "a limit is a quantity such as 800ms, or baseline * 1.05, or baseline + 0.5 points"
+		if _, ok := nearest(strings.ToLower(word), []string{"baseline"}); ok {
+			hint = "did you mean baseline?"
+		}
+		return p.fault(n.at.limit, fmt.Sprintf("expected a quantity or baseline, found %q", word), hint)
+	}
+	n.Limit = Limit{Baseline: true, Factor: 1, text: "baseline"}
+	p.space()
+	if p.at >= len(p.text) {
+		return nil
+	}
+	op, column := p.text[p.at], p.column()
+	switch op {
+	case '*':
+		p.at++
+		return p.factor(n)
+	case '+', '-':
+		p.at++
+		p.space()
+		column = p.column()
+		a, err := p.amount("a quantity such as 20ms or 0.5 points")
+		if err != nil {
+			return err
+		}
+		if a.dim == percent {
+			times := 1 + a.value
+			if op == '-' {
+				times = 1 - a.value
+			}
+			return p.fault(column, fmt.Sprintf("baseline %c %s can be read in two ways", op, a.text),
+				fmt.Sprintf("write baseline * %s for a share of the baseline, or baseline %c %s points for percentage points", trim(times, 6), op, strings.TrimSuffix(a.text, "%")))
+		}
+		n.Limit.Value, n.Limit.dim = a.value, a.dim
+		n.Limit.text = fmt.Sprintf("baseline %c %s", op, a.text)
+		if op == '-' {
+			n.Limit.Value = -a.value
+		}
+		return nil
+	case '/':
+		return p.fault(column, "a limit does not divide", "write baseline * 0.95")
+	}
+	return p.fault(column, "expected *, + or - after baseline, found "+p.found(), "write baseline * 1.05 or baseline + 0.5 points")
+}
+
+func (p *parser) factor(n *Need) error {
+	p.space()
+	column := p.column()
+	a, err := p.amount("a factor such as 1.05")
+	if err != nil {
+		return err
+	}
+	if a.dim != bare {
+		hint := "write a plain number, as in baseline * 1.05"
+		if a.dim == percent {
+			hint = fmt.Sprintf("write baseline * %s", trim(a.value, 6))
+			if a.value < 0.5 {
+				hint = fmt.Sprintf("write baseline * %s for %s more", trim(1+a.value, 6), a.text)
+			}
+		}
+		return p.fault(column, fmt.Sprintf("the factor %s has a unit", a.text), hint)
+	}
+	if a.value <= 0 {
+		return p.fault(column, "the factor must be above 0", "write baseline * 1.05")
+	}
+	n.Limit.Factor, n.Limit.text = a.value, "baseline * "+a.text
+	return nil
+}
+
+func (p *parser) end(*Need) error {
+	p.space()
+	if p.at < len(p.text) {
+		return p.fault(p.column(), "expected the end, found "+p.found(), "a need is one comparison; write two clauses, or a group with all or any")
+	}
+	return nil
+}
+
+// dimension is what the unit of a written quantity measures.
+type dimension uint8
+
+const (
+	bare dimension = iota
+	duration
+	percent
+	points
+	perSecond
+	tokensPerSecond
+	requestsPerSecond
+	tokens
+	requests
+)
+
+var units = map[string]struct {
+	dim   dimension
+	scale float64
+}{
+	"": {bare, 1}, "%": {percent, 0.01}, "points": {points, 1}, "point": {points, 1},
+	"/s": {perSecond, 1}, "/min": {perSecond, 1. / 60}, "/h": {perSecond, 1. / 3600},
+	"tokens/s": {tokensPerSecond, 1}, "requests/s": {requestsPerSecond, 1},
+	"tokens": {tokens, 1}, "token": {tokens, 1}, "requests": {requests, 1}, "request": {requests, 1},
+}
+
+// amount is a written quantity; value is in nanoseconds, shares, points, per
+// second or plain.
+type amount struct {
+	value float64
+	dim   dimension
+	text  string
+}
+
+func (p *parser) amount(expected string) (amount, error) {
+	column, from := p.column(), p.at
+	num := p.take(func(r rune) bool { return digit(r) || r == '.' })
+	value, err := strconv.ParseFloat(num, 64)
+	if num == "" || err != nil || strings.HasPrefix(num, ".") || strings.HasSuffix(num, ".") {
+		p.at = from
+		return amount{}, p.fault(column, fmt.Sprintf("expected %s, found %s", expected, p.found()), "")
+	}
+	if p.at < len(p.text) && (p.text[p.at] == ',' || p.text[p.at] == '_') {
+		return amount{}, p.fault(p.column(), "expected a number without separators", "write 1000, with a point for decimals")
+	}
+	if value > 1e15 {
+		return amount{}, p.fault(column, "the number is out of range", "")
+	}
+	after := p.at
+	p.space()
+	unitColumn := p.column()
+	unit := p.take(func(r rune) bool { return letter(r) || r == '%' || r == 'µ' || r == 'μ' || (r == '/' && p.at > from) })
+	if unit == "" {
+		p.at = after
+		return amount{value: value, dim: bare, text: num}, nil
+	}
+	if u, ok := units[unit]; ok {
+		text := num + unit
+		if letter(rune(unit[0])) {
+			text = num + " " + unit
+		}
+		return amount{value: scaled(num, value, u.scale), dim: u.dim, text: text}, nil
+	}
+	// The rest of a compound such as 1m30s.
+	compound := num + unit + p.take(func(r rune) bool { return digit(r) || letter(r) || r == '.' })
+	d, err := time.ParseDuration(compound)
+	if err != nil {
+		return amount{}, p.fault(unitColumn, fmt.Sprintf("there is no unit %q", strings.TrimPrefix(compound, num)), unitHint(unit))
+	}
+	return amount{value: float64(d), dim: duration, text: compound}, nil
+}
+
+// scaled multiplies, but gives the nearest float64 to the decimal fraction for
+// percentages, so that 2% is exactly what 0.02 is.
+func scaled(num string, value, scale float64) float64 {
+	if scale != 0.01 {
+		return value * scale
+	}
+	if v, err := strconv.ParseFloat(num+"e-2", 64); err == nil {
+		return v
+	}
+	return value * scale
+}
+
+func unitHint(unit string) string {
+	switch strings.ToLower(unit) {
+	case "sec", "secs", "second", "seconds":
+		return "write s, as in 2s"
+	case "msec", "millis", "millisecond", "milliseconds":
+		return "write ms, as in 800ms"
+	case "min", "mins", "minute", "minutes":
+		return "write m, as in 2m"
+	case "percent", "pct":
+		return "write %, as in 2%"
+	case "pt", "pts", "pp", "ppt":
+		return "write points, as in 0.5 points"
+	case "rps", "qps", "req/s":
+		return "write /s, as in 30/s"
+	case "tps", "tok/s", "t/s":
+		return "write /s, as in 30/s"
+	}
+	return "units are ns, us, ms, s, m, h, %, points, /s, /min, tokens, requests"
+}
+
+// check holds the need against the metric that it names.
+func (p *parser) check(n *Need) error {
+	q := n.Quantity
+	m, ok := record.Find(q.Metric)
+	if !ok {
+		if near, ok := nearest(q.Metric, metricNames(nil)); ok {
+			return p.fault(n.at.metric, fmt.Sprintf("there is no metric %q", q.Metric), fmt.Sprintf("did you mean %s?", near))
+		}
+		return nil
+	}
+	unit, what, hint := q.unit(m)
+	if what != "" {
+		return p.fault(n.at.stat, what, hint)
+	}
+	if n.Limit.Baseline && (q.Stat == "count" || q.Stat == "max" || q.Stat == "min") {
+		return p.fault(n.at.limit, fmt.Sprintf("a %s has no interval, so it cannot be held against a baseline", q.Stat), "write a share, a rate or a quantile such as p99")
+	}
+	return p.checkUnit(n, unit)
+}
+
+// unit returns the unit of the quantity, or what is wrong with it.
+func (q Quantity) unit(m record.Metric) (unit record.Unit, what, hint string) {
+	values := m.Values != nil && !m.Indicator
+	switch q.Stat {
+	case "share":
+		if m.Indicator {
+			return record.Proportion, "", ""
+		}
+		return "", fmt.Sprintf("share needs a metric that is yes or no for each request; %s is not", m.Name), "such metrics are " + strings.Join(metricNames(func(m record.Metric) bool { return m.Indicator }), ", ")
+	case "rate":
+		if m.Amount != nil && m.Unit == record.TokenUnit {
+			return record.TokensPerSecond, "", ""
+		}
+		if m.Amount != nil {
+			return RequestsPerSecond, "", ""
+		}
+		return "", fmt.Sprintf("rate needs a metric that adds up over time; %s does not", m.Name), "such metrics are " + strings.Join(metricNames(func(m record.Metric) bool { return m.Amount != nil }), ", ")
+	case "count":
+		if m.Indicator {
+			return record.Requests, "", ""
+		}
+		if m.Amount != nil {
+			return m.Unit, "", ""
+		}
+		return "", fmt.Sprintf("count needs a metric that can be counted; %s is a value of each request", m.Name), "write a quantile such as " + Quantity{"quantile", 0.95, m.Name}.String()
+	}
+	switch {
+	case values:
+		return m.Unit, "", ""
+	case m.Indicator:
+		return "", fmt.Sprintf("%s is yes or no for each request: it has a share, not a %s", m.Name, q.stat()), "write share(" + m.Name + ")"
+	default:
+		return "", fmt.Sprintf("%s adds up over time: it has a rate, not a %s", m.Name, q.stat()), "write rate(" + m.Name + ")"
+	}
+}
+
+// allowed lists the dimensions in which a limit of each unit is written, and
+// an example for the hint.
+var allowed = map[record.Unit]struct {
+	dims    []dimension
+	example string
+}{
+	record.Nanoseconds:     {[]dimension{duration}, "800ms"},
+	record.Proportion:      {[]dimension{percent}, "2%"},
+	record.TokenUnit:       {[]dimension{bare, tokens}, "512 tokens"},
+	record.TokensPerSecond: {[]dimension{perSecond, tokensPerSecond}, "30/s"},
+	record.Requests:        {[]dimension{bare, requests}, "12"},
+	RequestsPerSecond:      {[]dimension{perSecond, requestsPerSecond}, "30/s"},
+	record.Points:          {[]dimension{bare, points}, "2 points"},
+}
+
+func (p *parser) checkUnit(n *Need, unit record.Unit) error {
+	l := &n.Limit
+	if l.Baseline && l.Value == 0 {
+		return nil
+	}
+	a := allowed[unit]
+	if l.Baseline && unit == record.Proportion {
+		if l.dim == points {
+			l.Value /= 100
+			return nil
+		}
+		return p.fault(n.at.limit, fmt.Sprintf("%s is a share: a difference of shares is written in points", n.Quantity), "write baseline + 0.5 points")
+	}
+	if slices.Contains(a.dims, l.dim) {
+		return nil
+	}
+	hint := "write a limit such as " + a.example
+	if l.dim == percent && unit != record.Proportion {
+		hint = fmt.Sprintf("write a limit such as %s, or baseline * 1.05 for a limit against the baseline", a.example)
+	}
+	if l.dim == points && unit == record.Proportion {
+		hint = fmt.Sprintf("points are differences; write %s%%", strings.TrimSuffix(strings.TrimSuffix(l.text, " points"), " point"))
+	}
+	return p.fault(n.at.limit, fmt.Sprintf("%s is measured in %s, but the limit %s is not", n.Quantity, unitName(unit), l.text), hint)
+}
+
+// RequestsPerSecond is the unit of a rate of requests.
+const RequestsPerSecond record.Unit = "requests/s"
+
+// metricNames lists the catalogue's names, in its order.
+func metricNames(which func(record.Metric) bool) []string {
+	var names []string
+	for _, m := range record.Metrics() {
+		if which == nil || which(m) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// nearest returns the candidate within two edits of word, if one is closer
+// than half of it.
+func nearest(word string, candidates []string) (string, bool) {
+	best, least := "", 3
+	for _, c := range candidates {
+		if d := distance(word, c); d < least && 2*d < max(len(word), len(c)) {
+			best, least = c, d
+		}
+	}
+	return best, best != ""
+}
+
+// distance is the Levenshtein distance with transpositions (restricted), in
+// bytes; both words are short.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return max(len(a), len(b))
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}
