@@ -1,0 +1,165 @@
+package workload
+
+import (
+	"maps"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/corpus"
+	"github.com/assay-llm/assay/record"
+)
+
+// generator makes the shots of one phase, but for their times. It is immutable.
+type generator struct {
+	name  string
+	spec  *Spec
+	set   *corpus.Set // nil: synthetic prompts
+	phase record.Phase
+	salt  string // "": none
+
+	input, output func(u float64) config.Count // nil: not drawn
+
+	// A stream for each thing that is drawn, so that a change of one moves no
+	// other: with longer outputs, a plan has the same prompts at the same times.
+	inputs, outputs, texts, groups, prefixes, seeds, think Stream
+
+	order    permutation
+	shuffled bool
+}
+
+func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase record.Phase, salt string) *generator {
+	stream := func(what string) Stream { return NewStream(seed, name, phase.String(), what) }
+	g := &generator{
+		name: name, spec: spec, set: set, phase: phase, salt: salt,
+		inputs: stream("input"), outputs: stream("output"), texts: stream("text"), groups: stream("group"),
+		prefixes: stream("prefix"), seeds: stream("sampling"), think: stream("think"),
+		shuffled: spec.Prompts.Order != "sequential" || phase == record.WarmUp,
+	}
+	if set != nil {
+		g.order = newPermutation(len(set.Cases), stream("order"))
+	} else {
+		g.input = spec.Prompts.Synthetic.sampler()
+	}
+	if spec.Output.Set() {
+		g.output = spec.Output.sampler()
+	}
+	return g
+}
+
+// writer makes shots one after the other; it keeps what they need for a while.
+type writer struct {
+	*generator
+	source Source
+	rng    *rand.Rand // reads source
+	buf    []byte
+}
+
+func (g *generator) writer() *writer {
+	w := &writer{generator: g}
+	w.rng = rand.New(&w.source)
+	return w
+}
+
+// at sets the writer's random numbers to the start of a sequence.
+func (w *writer) at(s Stream, i int64) *rand.Rand {
+	w.source = s.At(i)
+	return w.rng
+}
+
+// shot makes shot i. Without text it leaves out what is asked.
+func (w *writer) shot(i int64, text bool) Shot {
+	s := Shot{
+		Index:       i,
+		Workload:    w.name,
+		Phase:       w.phase,
+		IgnoreEOS:   w.spec.IgnoreEOS,
+		Stream:      isTrue(w.spec.Stream),
+		Temperature: w.spec.Temperature,
+		Seed:        int64(w.seeds.Uint64(i) >> 33),
+		Labels:      w.spec.Labels,
+	}
+	if w.set == nil {
+		s.Case = "synthetic-" + strconv.FormatInt(i, 10)
+		if text {
+			w.begin(i)
+			w.buf = corpus.AppendWords(w.buf, w.at(w.texts, i), int64(w.input(w.inputs.uniform(i))))
+			s.Messages = []corpus.Message{{Role: "user", Content: string(w.buf)}}
+		}
+	} else {
+		w.fromSet(&s, text)
+	}
+	if w.output != nil {
+		s.MaxTokens = int64(w.output(w.outputs.uniform(i)))
+	}
+	return s
+}
+
+// begin starts the buffer with what comes before the prompt itself: the salt of
+// the run, then the prefix of the shot's group.
+//
+// The salt is the same in all prompts of a run, so that prompts which share a
+// prefix still share it within the run; it comes first, so that none of them
+// shares anything with another run.
+func (w *writer) begin(i int64) {
+	w.buf = w.buf[:0]
+	if w.salt != "" {
+		w.buf = append(w.buf, '[')
+		w.buf = append(w.buf, w.salt...)
+		w.buf = append(w.buf, "] "...)
+	}
+	if tokens := int64(w.spec.Prefix.Tokens); tokens > 0 {
+		group := int64(w.groups.below(i, uint64(max(1, w.spec.Prefix.Groups))))
+		w.buf = corpus.AppendWords(w.buf, w.at(w.prefixes, group), tokens)
+		w.buf = append(w.buf, ' ')
+	}
+}
+
+// fromSet takes the shot's case from the set. Each round through the set asks
+// every case once. Later rounds mark their prompts: a case that is asked again
+// would find its own prompt in the server's prefix cache, which no user's
+// traffic would.
+func (w *writer) fromSet(s *Shot, text bool) {
+	n := int64(len(w.set.Cases))
+	round, at := s.Index/n, s.Index%n
+	if w.shuffled {
+		at = int64(w.order.at(round, uint64(at)))
+	}
+	c := &w.set.Cases[at]
+	s.Case, s.MaxTokens = c.ID, c.MaxTokens
+	s.Labels = merged(c.Labels, w.spec.Labels)
+	if !text {
+		return
+	}
+	w.begin(s.Index)
+	if round > 0 && w.salt != "" {
+		w.buf = append(w.buf, "[round "...)
+		w.buf = strconv.AppendInt(w.buf, round+1, 10)
+		w.buf = append(w.buf, "] "...)
+	}
+	switch {
+	case len(w.buf) == 0:
+		s.Messages, s.Prompt = c.Messages, c.Prompt
+	case c.Messages == nil:
+		s.Prompt = string(append(w.buf, c.Prompt...))
+	default:
+		s.Messages = make([]corpus.Message, len(c.Messages))
+		copy(s.Messages, c.Messages)
+		s.Messages[0].Content = string(append(w.buf, c.Messages[0].Content...))
+	}
+}
+
+// merged returns the labels of a case under those of the workload, which win.
+func merged(ofCase, ofWorkload map[string]string) map[string]string {
+	switch {
+	case len(ofCase) == 0:
+		return ofWorkload
+	case len(ofWorkload) == 0:
+		return ofCase
+	}
+	m := maps.Clone(ofCase)
+	maps.Copy(m, ofWorkload)
+	return m
+}
+
+func userName(u int64) string { return "user-" + strconv.FormatInt(u, 10) }

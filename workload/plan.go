@@ -1,0 +1,344 @@
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/corpus"
+	"github.com/assay-llm/assay/record"
+)
+
+// Plan is a workload as it will be sent: a pure function of (name, spec, sets,
+// seed, salt). It is immutable and safe for concurrent use; each of its
+// sequences can be walked any number of times, by any number of goroutines.
+type Plan struct {
+	name string
+	spec Spec
+	seed uint64
+
+	arrivals *arrivals // nil: closed loop
+	closed   closed
+	measured *generator
+	warm     *generator
+	bare     *generator // measured without salt, for the digest
+
+	counted func() counted // the size of an open loop, found out once
+	digest  func() string
+}
+
+// counted is the size of a plan.
+type counted struct {
+	shots  int64         // −1: as many as fit
+	length time.Duration // of the schedule; 0: open end
+}
+
+// closed is what a closed loop knows about its users.
+type closed struct {
+	users   int64
+	stagger time.Duration
+	think   func(u float64) config.Duration // nil: none
+	limit   int64
+}
+
+// New makes the plan of a workload. Name is the workload's name in its suite and
+// part of every random stream, so that two workloads of one suite differ. Sets
+// holds the set of a spec's Prompts.File under that name. Salt is the text of
+// this run that starts every prompt; it is ignored if the spec turns salts off,
+// but the warm-up has a salt of its own in any case.
+func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt string) (*Plan, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, fmt.Errorf("planning workload %s: %w", name, err)
+	}
+	var set *corpus.Set
+	if f := spec.Prompts.File; f != "" {
+		if set = sets[f]; set == nil || len(set.Cases) == 0 {
+			return nil, fmt.Errorf("planning workload %s: the set %s was not read, or has no cases", name, f)
+		}
+	}
+	warmSalt := sha256.Sum256(fmt.Appendf(nil, "assay.warm-up/1 %d %q %q", seed, name, salt))
+	if !isTrue(spec.Salt) {
+		salt = ""
+	}
+	p := &Plan{name: name, spec: spec, seed: seed}
+	p.measured = newGenerator(name, &p.spec, set, seed, record.Measured, salt)
+	p.bare = newGenerator(name, &p.spec, set, seed, record.Measured, "")
+	p.warm = newGenerator(name, &p.spec, set, seed, record.WarmUp, hex.EncodeToString(warmSalt[:6]))
+	limit := int64(maxShots)
+	if spec.Requests > 0 {
+		limit = int64(spec.Requests)
+	}
+	if poisson, rate := spec.Arrivals.open(); rate != nil {
+		p.arrivals = &arrivals{
+			profile: newProfile(*rate, spec.end()),
+			poisson: poisson,
+			gaps:    NewStream(seed, name, "arrivals"),
+			limit:   limit,
+		}
+	} else {
+		p.closed = closed{users: int64(spec.Arrivals.Concurrency), stagger: spec.stagger(), limit: limit}
+		if spec.Arrivals.Think.Set() {
+			p.closed.think = spec.Arrivals.Think.sampler()
+		}
+	}
+	p.counted = sync.OnceValue(p.count)
+	p.digest = sync.OnceValue(p.sum)
+	return p, nil
+}
+
+// stagger returns the time over which the users of a closed loop start.
+//
+// Users that all start at once send one burst, wait together for its slowest
+// answer and stay in step for long: the first wave is then the worst of the run
+// and says nothing about the load that was asked for. The service time is not
+// known in advance; 50 ms a user is a start that most servers can follow.
+func (s *Spec) stagger() time.Duration {
+	if st := s.Arrivals.Stagger; st != nil {
+		return time.Duration(*st)
+	}
+	d := time.Duration(s.Arrivals.Concurrency) * startGap
+	if s.Arrivals.Think.Set() {
+		d += time.Duration(s.Arrivals.Think.Mean())
+	}
+	if s.For > 0 {
+		d = min(d, time.Duration(s.For)/shareOfRun)
+	}
+	return min(d, maxStagger)
+}
+
+// Open reports whether the plan is an open loop: its schedule does not wait for
+// answers.
+func (p *Plan) Open() bool { return p.arrivals != nil }
+
+// Poisson reports whether the arrivals are a Poisson process of constant rate,
+// whose actual send times can be tested for it.
+func (p *Plan) Poisson() bool {
+	return p.Open() && p.arrivals.poisson && len(p.arrivals.profile.segments) == 1 && p.arrivals.profile.segments[0].slope == 0
+}
+
+// Users returns the number of virtual users of a closed loop, 0 for an open one.
+func (p *Plan) Users() int { return int(p.closed.users) }
+
+// Planned returns the number of measured shots, −1 if the plan has as many as
+// fit into For. For random arrivals it counts them the first time it is asked,
+// which takes about 30 ns each.
+func (p *Plan) Planned() int64 { return p.counted().shots }
+
+// For returns the length of the schedule: the spec's for, or the instant of the
+// last arrival if requests ends an open loop before that. 0 is a closed loop
+// that only requests ends.
+func (p *Plan) For() time.Duration { return p.counted().length }
+
+// Rate returns the mean number of requests per second over the schedule of an
+// open loop; 0 for a closed one.
+func (p *Plan) Rate() float64 {
+	c := p.counted()
+	if !p.Open() || c.length <= 0 {
+		return 0
+	}
+	if p.spec.For > 0 && c.length == time.Duration(p.spec.For) {
+		return p.arrivals.profile.total / c.length.Seconds()
+	}
+	return float64(c.shots) / c.length.Seconds()
+}
+
+// WarmUps returns the number of warm-up shots.
+func (p *Plan) WarmUps() int64 { return int64(p.spec.WarmUp.Requests) }
+
+// Spec returns the workload that the plan was made from.
+func (p *Plan) Spec() Spec { return p.spec }
+
+func (p *Plan) count() counted {
+	c := counted{shots: -1, length: time.Duration(p.spec.For)}
+	if !p.Open() {
+		if p.spec.Requests > 0 {
+			c.shots = int64(p.spec.Requests)
+		}
+		if c.length > 0 {
+			c.shots = -1 // answers decide which of the two ends it
+		}
+		return c
+	}
+	n, last, limited := p.arrivals.count()
+	c.shots = n
+	if limited {
+		c.length = last + 1
+	}
+	return c
+}
+
+// All yields the measured shots: in due order for an open loop; in order of
+// index for a closed one, where shot i belongs to user i mod Users and the
+// sequence ends at requests, or goes on for longer than any run.
+func (p *Plan) All() iter.Seq[Shot] { return p.Stripe(0, 1) }
+
+// Stripe yields the share of one of several workers that send the plan
+// together. In an open loop, shot i belongs to worker i mod of; in a closed one
+// the users do, user u with all its shots to worker u mod of, since a user
+// cannot wait for an answer that another worker gets. The stripes of all
+// workers are All, each shot once and equal byte for byte.
+func (p *Plan) Stripe(worker, of int) iter.Seq[Shot] {
+	if of < 1 || worker < 0 || worker >= of {
+		panic(fmt.Sprintf("workload: stripe %d of %d", worker, of))
+	}
+	return p.stripe(p.measured, int64(worker), int64(of), true)
+}
+
+func (p *Plan) stripe(g *generator, worker, of int64, text bool) iter.Seq[Shot] {
+	if p.Open() {
+		return func(yield func(Shot) bool) {
+			w := g.writer()
+			for i, due := range p.arrivals.all() {
+				if i%of != worker {
+					continue
+				}
+				s := w.shot(i, text)
+				s.Due = due
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+	return func(yield func(Shot) bool) {
+		w := g.writer()
+		for i := int64(0); i < p.closed.limit; i++ {
+			u := i % p.closed.users
+			if u%of != worker {
+				continue
+			}
+			s := w.shot(i, text)
+			p.user(&s, g.think)
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// user fills in whose shot it is in a closed loop and how long that user waits.
+func (p *Plan) user(s *Shot, think Stream) {
+	c := &p.closed
+	u := s.Index % c.users
+	s.User = int(u)
+	s.Turn = int(s.Index / c.users)
+	s.Session = userName(u)
+	switch {
+	case s.Turn == 0:
+		s.Think = time.Duration(float64(c.stagger) * float64(u) / float64(c.users))
+	case c.think != nil:
+		s.Think = time.Duration(c.think(think.uniform(s.Index)))
+	}
+}
+
+// WarmUp yields the warm-up shots. Their texts, lengths and order come from
+// streams of their own and start with a salt of their own, so that no measured
+// prompt finds its beginning in a cache that the warm-up filled. In an open
+// loop they are due evenly at the mean rate of the plan, in a closed one the
+// same users send them.
+func (p *Plan) WarmUp() iter.Seq[Shot] {
+	return func(yield func(Shot) bool) {
+		w := p.warm.writer()
+		rate := p.Rate()
+		for i := range p.WarmUps() {
+			s := w.shot(i, true)
+			if p.Open() {
+				s.Due = time.Duration(float64(i) * 1e9 / rate)
+			} else {
+				p.user(&s, p.warm.think)
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// The bounds of a digest.
+const (
+	digestShots = 100_000
+	digestText  = 16 << 20 // bytes of encoding with the text of prompts; later shots without
+)
+
+// Digest returns the hex SHA-256 of what is planned: the workload's name, seed,
+// kind, end and set, and the canonical encoding of its first 100,000 shots; from
+// 16 MiB on the texts of prompts are left out of it. The salt is no part of it:
+// two runs of one suite and seed have one digest.
+func (p *Plan) Digest() string { return p.digest() }
+
+func (p *Plan) sum() string {
+	h := sha256.New()
+	set := ""
+	if p.bare.set != nil {
+		set = p.bare.set.Digest
+	}
+	fmt.Fprintf(h, "assay.plan/1 %q seed %d open %t users %d for %d requests %d warm-up %d salted %t set %q\n", p.name, p.seed,
+		p.Open(), p.closed.users, p.spec.For, p.spec.Requests, p.spec.WarmUp.Requests, isTrue(p.spec.Salt), set)
+	var buf []byte
+	written, n := 0, 0
+	for _, text := range []bool{true, false} {
+		skip := n
+		i := 0
+		for s := range p.stripe(p.bare, 0, 1, text) {
+			if i++; i <= skip {
+				continue
+			}
+			if n == digestShots || text && written >= digestText {
+				break
+			}
+			buf, _ = s.AppendBinary(buf[:0])
+			h.Write(buf)
+			written += len(buf)
+			n++
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// String describes the plan: "Poisson 8/s for 5m", "16 users, think 2s, 1000 requests".
+func (p *Plan) String() string {
+	var b strings.Builder
+	poisson, rate := p.spec.Arrivals.open()
+	switch {
+	case rate == nil:
+		fmt.Fprintf(&b, "%d users", p.closed.users)
+		if p.closed.users == 1 {
+			b.Reset()
+			b.WriteString("1 user")
+		}
+		if t := p.spec.Arrivals.Think; t.Set() {
+			fmt.Fprintf(&b, ", think %v", t)
+		}
+		b.WriteString(",")
+	case poisson:
+		b.WriteString("Poisson " + rate.String())
+	default:
+		b.WriteString("constant " + rate.String())
+	}
+	if p.spec.For > 0 {
+		fmt.Fprintf(&b, " for %v", p.spec.For)
+	}
+	if p.spec.Requests > 0 {
+		if p.spec.For > 0 {
+			b.WriteString(", at most")
+		}
+		fmt.Fprintf(&b, " %d requests", int64(p.spec.Requests))
+	}
+	return b.String()
+}
+
+// String describes the rate: "8/s", "ramp 1/s to 10/s", "stairs 1/s to 10/s by 1/s every 30s".
+func (r *Rate) String() string {
+	switch {
+	case r.Ramp != nil:
+		return fmt.Sprintf("ramp %v to %v", r.Ramp.From, r.Ramp.To)
+	case r.Stairs != nil:
+		return fmt.Sprintf("stairs %v to %v by %v every %v", r.Stairs.From, r.Stairs.To, r.Stairs.Step, r.Stairs.Every)
+	}
+	return r.Fixed.String()
+}
