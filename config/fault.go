@@ -59,7 +59,7 @@ func (fs Faults) Unwrap() []error {
 
 // gathered bounds the faults held in memory: a hostile document could have one
 // for each of its nodes, and only MaxFaults of them are shown.
-const gathered = 1000
+const gathered = 500
 
 // faultList gathers the faults of one document while it is decoded.
 type faultList struct {
@@ -97,11 +97,11 @@ func (l *faultList) err() error {
 	fs.sort()
 	if l.total > MaxFaults {
 		at := fs[min(MaxFaults, len(fs)-1)]
-		rest := l.total - MaxFaults
+		rest := l.total - MaxFaults // also counts repetitions once the list is full
 		fs = append(fs[:MaxFaults:MaxFaults], Fault{
 			File: at.File, Line: at.Line, Column: at.Column,
-			What: fmt.Sprintf("%s more from here on", plural(rest, "fault")),
-			Hint: "mend the faults above first",
+			What: "and " + plural(rest, "more fault"),
+			Hint: "mend those above first",
 		})
 	}
 	return fs

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strconv"
@@ -182,31 +183,42 @@ func (n *Node) position() (line, column int) {
 
 var plainKey = regexp.MustCompile(`^[\pL\pN_/-]+(\.[\pL\pN_/-]+)*$`)
 
+// step is one part of a path: a key, or an index that is not negative.
+type step struct {
+	key   string
+	index int
+}
+
 // Path returns the way from the document to the node: "clauses[2].need". It is
 // empty for the document.
 func (n *Node) Path() string {
-	var parts []string
+	var steps []step
 	for m := n; m.parent != nil; m = m.parent {
+		steps = append(steps, step{m.key, m.index})
+	}
+	slices.Reverse(steps)
+	return pathOf(steps)
+}
+
+func pathOf(steps []step) string {
+	var b strings.Builder
+	for _, s := range steps {
 		switch {
-		case m.index >= 0:
-			parts = append(parts, "["+strconv.Itoa(m.index)+"]")
-		case plainKey.MatchString(m.key) && len(m.key) <= suggestBound:
-			parts = append(parts, "."+m.key)
+		case s.index >= 0:
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		case len(s.key) <= suggestBound && plainKey.MatchString(s.key):
+			b.WriteString("." + s.key)
 		default:
-			parts = append(parts, "["+quote(m.key)+"]")
+			b.WriteString("[" + quote(s.key) + "]")
 		}
 	}
-	slices.Reverse(parts)
-	return strings.TrimPrefix(strings.Join(parts, ""), ".")
+	return strings.TrimPrefix(b.String(), ".")
 }
 
 // Fault reports that something is wrong with the node: what, and the one next
 // step. Decode returns it with all others.
 func (n *Node) Fault(what, hint string) {
-	if n.bad() {
-		return // reported already, and what the node holds is unknown
-	}
-	n.doc.faults.add(n.Mark(what, hint))
+	n.FaultIn(0, what, hint)
 }
 
 // FaultIn reports a fault at the given byte offset in the node's text, so that a
@@ -214,6 +226,10 @@ func (n *Node) Fault(what, hint string) {
 // lines the fault stands at the node.
 func (n *Node) FaultIn(offset int, what, hint string) {
 	if n.bad() {
+		return // reported already, and what the node holds is unknown
+	}
+	if n.doc.faults.full() {
+		n.doc.faults.total++
 		return
 	}
 	f := n.Mark(what, hint)
@@ -229,15 +245,11 @@ func (n *Node) FaultIn(offset int, what, hint string) {
 // written reports whether s stands in the source at the node as it is, so that
 // an offset in s is one in the line.
 func (n *Node) written(s string) bool {
-	line := n.doc.line(n.Line())
-	for range n.Column() - 1 {
-		_, size := utf8.DecodeRuneInString(line)
-		line = line[size:]
+	at := n.doc.offset(n.position())
+	if n.Quoted() {
+		at++
 	}
-	if n.Quoted() && line != "" {
-		line = line[1:]
-	}
-	return strings.HasPrefix(line, s)
+	return at < len(n.doc.data) && bytes.HasPrefix(n.doc.data[at:], []byte(s)) && !strings.ContainsAny(s, "\r\n")
 }
 
 // Mark returns the fault that Fault would report, without reporting it: for

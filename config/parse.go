@@ -16,7 +16,7 @@ import (
 type Limits struct {
 	Bytes int // size of the file; default 4 MiB
 	Depth int // levels of nesting; default 64
-	Nodes int // mappings, lists, keys and values; default 100,000
+	Nodes int // mappings, lists, keys and values; default 100,000. The file may have twice as many lines
 }
 
 func (l Limits) orDefault() Limits {
@@ -38,9 +38,11 @@ type document struct {
 	data   []byte
 	limits Limits
 	starts []int // offset of each line
+	cursor cursor
 	root   *Node
 	bad    map[*yaml.Node]bool // refused by check: their faults are reported, their content is not to be used
 	nodes  int
+	path   []step // of the node that is checked
 	faults faultList
 	types  map[typeKey]*structInfo
 }
@@ -52,6 +54,10 @@ func (d *document) fault(offset int, what, hint string) {
 }
 
 func (d *document) faultAt(line, column int, what, hint string) {
+	if d.faults.full() {
+		d.faults.total++
+		return
+	}
 	d.faults.add(Fault{File: d.file, Line: max(line, 1), Column: max(column, 1), What: what, Hint: hint})
 }
 
@@ -99,7 +105,7 @@ func (d *document) parse() bool {
 	if !d.scan() {
 		return false
 	}
-	docs, err := d.readYAML()
+	docs, err := readYAML(d.data)
 	if err != nil {
 		d.syntax(err)
 		return false
@@ -127,52 +133,68 @@ func isEmpty(y *yaml.Node) bool {
 // own (a comma, a dash, a colon…), so the marks bound the nodes, whatever is
 // quoted and whatever is a comment.
 func (d *document) scan() bool {
-	if len(d.data) > d.limits.Bytes {
-		d.data = d.data[:0]
-		d.faultAt(1, 1, fmt.Sprintf("the file is larger than %s", Bytes(d.limits.Bytes)), "keep long texts and prompt sets in files of their own")
+	refuse := func(at int, what, hint string) bool {
+		d.data = d.data[:at] // what follows is not to be looked at, not even for its lines
+		d.fault(at, what, hint)
 		return false
+	}
+	if len(d.data) > d.limits.Bytes {
+		return refuse(0, "the file is larger than "+Bytes(d.limits.Bytes).String(), "keep long texts and prompt sets in files of their own")
 	}
 	if hint, found := byteOrderMark(d.data); found {
-		d.data = d.data[:0]
-		d.faultAt(1, 1, "the file starts with a byte order mark", hint)
-		return false
+		return refuse(0, "the file starts with a byte order mark", hint)
 	}
-	marks := 0
+	marks, lines := 0, 0
 	for i := 0; i < len(d.data); {
 		c := d.data[i]
-		if c < utf8.RuneSelf {
-			switch {
-			case isMark(d.data, i):
-				if marks++; marks > d.limits.Nodes {
-					d.fault(i, fmt.Sprintf("the document has more than %d values", d.limits.Nodes), "split it, or keep long lists in files of their own")
-					return false
-				}
-			case c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f:
-				d.fault(i, fmt.Sprintf("a control character (0x%02x)", c), `remove it, or write it as an escape in double quotes`)
-				return false
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRune(d.data[i:])
+			if r == utf8.RuneError && size == 1 {
+				return refuse(i, fmt.Sprintf("the byte 0x%02x is not UTF-8", c), "save the file as UTF-8")
 			}
-			i++
+			if invisible(r) {
+				return refuse(i, fmt.Sprintf("an invisible character (U+%04X)", r), "remove it, or write it as an escape in double quotes")
+			}
+			i += size
 			continue
 		}
-		r, size := utf8.DecodeRune(d.data[i:])
-		if r == utf8.RuneError && size == 1 {
-			d.fault(i, fmt.Sprintf("the byte 0x%02x is not UTF-8", c), "save the file as UTF-8")
-			return false
+		switch {
+		case c == '\n', c == '\r' && !bytes.HasPrefix(d.data[i+1:], []byte("\n")):
+			lines++
+		case c == '\r':
+		case c < ' ' && c != '\t' || c == 0x7f:
+			return refuse(i, fmt.Sprintf("a control character (0x%02x)", c), "remove it, or write it as an escape in double quotes")
+		case isMark(d.data, i):
+			marks++
 		}
-		if r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff {
-			d.fault(i, fmt.Sprintf("an invisible character (U+%04X)", r), "remove it, or write it as an escape in double quotes")
-			return false
+		if marks > d.limits.Nodes {
+			return refuse(i, tooMany(d.limits.Nodes, "values and comments"), "split it, or keep long lists in files of their own")
 		}
-		i += size
+		if lines > 2*d.limits.Nodes {
+			return refuse(i, tooMany(2*d.limits.Nodes, "lines"), "split it, or keep long texts in files of their own")
+		}
+		i++
 	}
 	return true
 }
 
-// isMark reports whether the byte may bring forth a node.
+func tooMany(n int, what string) string {
+	return fmt.Sprintf("the document has more than %d %s", n, what)
+}
+
+// invisible reports whether a character breaks lines for YAML but not for
+// editors, or is refused by YAML.
+func invisible(r rune) bool {
+	return r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
+}
+
+// isMark reports whether the byte may bring forth a node or a comment.
 func isMark(data []byte, i int) bool {
 	switch data[i] {
 	case ',', '[', '{', ':':
 		return true
+	case '#':
+		return i == 0 || strings.IndexByte(" \t\r\n", data[i-1]) >= 0
 	case '-', '?':
 		return i+1 == len(data) || strings.IndexByte(" \t\r\n,[]{}", data[i+1]) >= 0
 	}
@@ -190,16 +212,17 @@ func byteOrderMark(data []byte) (hint string, found bool) {
 }
 
 // readYAML parses at most two documents; two are one too many.
-func (d *document) readYAML() ([]*yaml.Node, error) { return readYAML(d.data) }
+func readYAML(data []byte) ([]*yaml.Node, error) {
+	return parse(yaml.NewDecoder(bytes.NewReader(data)))
+}
 
-func readYAML(data []byte) (docs []*yaml.Node, err error) {
+func parse(dec *yaml.Decoder) (docs []*yaml.Node, err error) {
 	defer func() {
 		// The library panics on some inputs that it has no error for.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("yaml: %v", r)
 		}
 	}()
-	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for len(docs) < 2 {
 		var doc yaml.Node
 		if err := dec.Decode(&doc); err == io.EOF {
@@ -220,53 +243,43 @@ func (d *document) check(y *yaml.Node, depth int) bool {
 		return false
 	}
 	if d.nodes++; d.nodes > d.limits.Nodes {
-		d.faultAt(y.Line, y.Column, fmt.Sprintf("the document has more than %d values", d.limits.Nodes), "split it, or keep long lists in files of their own")
+		d.faultAt(y.Line, y.Column, tooMany(d.limits.Nodes, "values"), "split it, or keep long lists in files of their own")
 		return false
 	}
-	d.checkForm(y)
+	switch {
+	case y.Kind == yaml.AliasNode:
+		d.refuse(y, "aliases (*) are not allowed", "write the value out here")
+	case y.Anchor != "":
+		d.report(y, "anchors (&) are not allowed", "remove the anchor, and write the value out where it is used")
+	case y.Style&yaml.TaggedStyle != 0 || d.byteAt(y.Line, y.Column) == '!':
+		d.refuse(y, "tags (!) are not allowed", "remove the tag")
+	}
 	if y.Kind == yaml.MappingNode {
 		return d.checkMapping(y, depth)
 	}
-	for _, c := range y.Content {
+	for i, c := range y.Content {
+		d.path = append(d.path, step{index: i})
 		if !d.check(c, depth+1) {
 			return false
 		}
+		d.path = d.path[:len(d.path)-1]
 	}
 	return true
 }
 
-// checkForm refuses anchors, aliases and tags.
-func (d *document) checkForm(y *yaml.Node) {
-	refuse := func(what, hint string) {
-		d.bad[y] = true
-		d.faultAt(y.Line, y.Column, what, hint)
-	}
-	switch {
-	case y.Kind == yaml.AliasNode:
-		refuse("aliases (*) are not allowed", "write the value out here")
-	case y.Anchor != "":
-		d.faultAt(y.Line, y.Column, "anchors (&) are not allowed", "remove the anchor, and write the value out where it is used")
-	case y.Style&yaml.TaggedStyle != 0, d.byteAt(y.Line, y.Column) == '!' && y.Style&quotedStyles == 0:
-		refuse("tags (!) are not allowed", "remove the tag")
-	case y.Kind == yaml.ScalarNode && y.Style&quotedStyles != 0 && d.byteAt(y.Line, y.Column) == '!':
-		refuse("tags (!) are not allowed", "remove the tag")
-	}
+// refuse reports a node and keeps it from being decoded.
+func (d *document) refuse(y *yaml.Node, what, hint string) {
+	d.bad[y] = true
+	d.report(y, what, hint)
 }
 
-func (d *document) byteAt(line, column int) byte {
-	d.index()
-	if line < 1 || line > len(d.starts) {
-		return 0
+// report reports the node that is checked.
+func (d *document) report(y *yaml.Node, what, hint string) {
+	if d.faults.full() {
+		d.faults.total++
+		return
 	}
-	rest := d.data[d.starts[line-1]:]
-	for range column - 1 {
-		_, size := utf8.DecodeRune(rest)
-		rest = rest[size:]
-	}
-	if len(rest) == 0 {
-		return 0
-	}
-	return rest[0]
+	d.faults.add(Fault{File: d.file, Line: max(y.Line, 1), Column: max(y.Column, 1), Path: pathOf(d.path), What: what, Hint: hint})
 }
 
 // longestKey bounds a key in bytes: what is longer is text that lost its place.
@@ -276,31 +289,62 @@ func (d *document) checkMapping(y *yaml.Node, depth int) bool {
 	first := make(map[string]*yaml.Node, len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		k, v := y.Content[i], y.Content[i+1]
-		refuse := func(what, hint string) {
-			d.bad[k] = true
-			d.faultAt(k.Line, k.Column, what, hint)
-		}
 		if !d.check(k, depth+1) {
 			return false
 		}
-		switch prior, repeated := first[k.Value], first[k.Value] != nil; {
-		case d.bad[k]:
-		case k.Kind != yaml.ScalarNode:
-			refuse("a key must be one word, not a list or mapping", `if this was meant as text, quote it`)
-		case k.Tag == "!!merge":
-			refuse("merge keys (<<) are not allowed", "write the keys out here")
-		case isEmpty(k):
-			refuse(`a ":" without a key before it`, "write the key")
-		case len(k.Value) > longestKey:
-			refuse(fmt.Sprintf("a key of %d bytes; at most %d", len(k.Value), longestKey), `quote the text if it contains ": "`)
-		case repeated:
-			refuse(fmt.Sprintf("the key %s is repeated; it stands on line %d already", clip(k.Value), prior.Line), "keep one of the two")
-		default:
-			first[k.Value] = k
-		}
+		d.path = append(d.path, step{k.Value, -1})
+		d.checkKey(k, first)
 		if !d.check(v, depth+1) {
 			return false
 		}
+		d.path = d.path[:len(d.path)-1]
 	}
 	return true
+}
+
+// checkKey refuses what is no key, or one that the mapping has already.
+func (d *document) checkKey(k *yaml.Node, first map[string]*yaml.Node) {
+	prior := first[k.Value]
+	switch {
+	case d.bad[k]:
+	case k.Kind != yaml.ScalarNode:
+		d.refuse(k, "a key must be one word, not a list or mapping", "if this was meant as text, quote it")
+	case k.Tag == "!!merge":
+		d.refuse(k, "merge keys (<<) are not allowed", "write the keys out here")
+	case isEmpty(k):
+		d.refuse(k, `a ":" without a key before it`, "write the key")
+	case len(k.Value) > longestKey:
+		d.refuse(k, fmt.Sprintf("a key of %d bytes; at most %d", len(k.Value), longestKey), `quote the text if it contains ": "`)
+	case prior != nil:
+		d.refuse(k, fmt.Sprintf("the key is repeated; it stands on line %d already", prior.Line), "keep one of the two")
+	default:
+		first[k.Value] = k
+	}
+}
+
+// cursor is the last place that was looked at. Nodes are checked in file order,
+// so the next place is near: a line of megabytes is not walked for each node.
+type cursor struct{ line, column, offset int }
+
+// offset turns a line and a column in characters into an offset.
+func (d *document) offset(line, column int) int {
+	d.index()
+	line = min(max(line, 1), len(d.starts))
+	c := &d.cursor
+	if c.line != line || c.column > column {
+		*c = cursor{line, 1, d.starts[line-1]}
+	}
+	for c.column < column && c.offset < len(d.data) {
+		_, size := utf8.DecodeRune(d.data[c.offset:])
+		c.offset += size
+		c.column++
+	}
+	return c.offset
+}
+
+func (d *document) byteAt(line, column int) byte {
+	if i := d.offset(line, column); i < len(d.data) {
+		return d.data[i]
+	}
+	return 0
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -30,13 +31,23 @@ type Percent float64
 type Count int64
 
 // misfit says why a text is no quantity.
-type misfit struct{ what, hint string }
+type misfit struct{ wants, what, hint string }
 
-func (m *misfit) Error() string {
-	if m.hint == "" {
-		return m.what
+func (m *misfit) Error() string { return m.wants + ", " + m.what + " (" + m.hint + ")" }
+
+// strictly calls a parser for a text of bearable length and says what was wanted.
+func strictly[T any](s, wants string, parse func(string) (T, *misfit)) (T, error) {
+	var zero T
+	if len(s) > longest {
+		return zero, &misfit{wants, "got a text of " + plural(len(s), "byte"), "write " + example(wants)}
 	}
-	return m.what + " (" + m.hint + ")"
+	v, m := parse(s)
+	if m != nil {
+		m.wants = wants
+		m.what = strings.TrimSuffix("got "+quote(s)+": "+m.what, ": ")
+		return zero, m
+	}
+	return v, nil
 }
 
 // wants is what a fault says about the type, and an example.
@@ -140,22 +151,20 @@ func exactly(whole, fraction string, times uint64) (n uint64, inRange, exact boo
 
 // ParseDuration reads a Duration. Units go from large to small, each at most
 // once; only the last number may have a fraction.
-func ParseDuration(s string) (Duration, error) {
-	if len(s) > longest {
-		return 0, &misfit{"got a text of " + plural(len(s), "byte"), ""}
-	}
-	got := "got " + quote(s)
+func ParseDuration(s string) (Duration, error) { return strictly(s, wantsDuration, parseDuration) }
+
+func parseDuration(s string) (Duration, *misfit) {
 	if strings.HasPrefix(s, "-") {
-		return 0, &misfit{got + ": it must not be negative", "write a duration of 0s or more"}
+		return 0, &misfit{"", "it must not be negative", "write a duration of 0s or more"}
 	}
 	if s == "" {
-		return 0, &misfit{got, "write a number and a unit"}
+		return 0, &misfit{"", "", "write a number and a unit"}
 	}
 	var total, last uint64 = 0, math.MaxUint64
 	for rest := s; rest != ""; {
 		whole, fraction, after, ok := cutNumber(rest)
 		if !ok {
-			return 0, &misfit{got, "write a number and a unit, such as 30s, 5m or 1h30m"}
+			return 0, &misfit{"", "", "write a number and a unit, such as 30s, 5m or 1h30m"}
 		}
 		name := after[:len(after)-len(strings.TrimLeft(after, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµμ"))]
 		rest = after[len(name):]
@@ -164,21 +173,21 @@ func ParseDuration(s string) (Duration, error) {
 		}
 		times, known := find(timeUnits, name)
 		if !known {
-			return 0, &misfit{got, durationUnitHint(s, whole, fraction, name)}
+			return 0, &misfit{"", "", durationUnitHint(s, whole, fraction, name)}
 		}
 		if times >= last {
-			return 0, &misfit{got + ": the units are not in order", "go from large to small units, each once, such as 1h30m"}
+			return 0, &misfit{"", "the units are not in order", "go from large to small units, each once, such as 1h30m"}
 		}
 		last = times
 		n, inRange, exact := exactly(whole, fraction, times)
 		if inRange && exact && fraction != "" && rest != "" {
-			return 0, &misfit{got + ": a fraction before the last unit", "write the fraction in the smaller unit"}
+			return 0, &misfit{"", "a fraction before the last unit", "write the fraction in the smaller unit"}
 		}
 		if !exact {
-			return 0, &misfit{got + ": finer than a nanosecond", "round it"}
+			return 0, &misfit{"", "finer than a nanosecond", "round it"}
 		}
 		if total += n; !inRange || total > math.MaxInt64 {
-			return 0, &misfit{got + ": it is out of range", "write at most 2562047h"}
+			return 0, &misfit{"", "it is out of range", "write at most 2562047h"}
 		}
 	}
 	return Duration(total), nil
@@ -227,17 +236,15 @@ var rateUnits = []unit{{"s", 1}, {"min", 60}, {"h", 3600}}
 const fastest = 1e9
 
 // ParseRate reads a Rate.
-func ParseRate(s string) (Rate, error) {
-	if len(s) > longest {
-		return 0, &misfit{"got a text of " + plural(len(s), "byte"), ""}
-	}
-	got := "got " + quote(s)
+func ParseRate(s string) (Rate, error) { return strictly(s, wantsRate, parseRate) }
+
+func parseRate(s string) (Rate, *misfit) {
 	if strings.HasPrefix(s, "-") {
-		return 0, &misfit{got + ": it must not be negative", "write a rate of 0/s or more"}
+		return 0, &misfit{"", "it must not be negative", "write a rate of 0/s or more"}
 	}
-	whole, fraction, rest, ok := cutNumber(s)
+	_, _, rest, ok := cutNumber(s)
 	if !ok {
-		return 0, &misfit{got, "write a number per second, such as 5/s"}
+		return 0, &misfit{"", "", "write a number per second, such as 5/s"}
 	}
 	number := s[:len(s)-len(rest)]
 	name, slash := strings.CutPrefix(rest, "/")
@@ -245,16 +252,14 @@ func ParseRate(s string) (Rate, error) {
 	if !slash || !known {
 		words := map[string]string{"": "s", "sec": "s", "second": "s", "m": "min", "minute": "min", "hour": "h", "hr": "h", "rps": "s", "qps": "s"}
 		if w := words[strings.TrimSpace(name)]; w != "" {
-			return 0, &misfit{got, "write " + number + "/" + w}
+			return 0, &misfit{"", "", "write " + number + "/" + w}
 		}
-		return 0, &misfit{got, "write it per second, minute or hour: " + number + "/s, " + number + "/min, " + number + "/h"}
+		return 0, &misfit{"", "", "write it per second, minute or hour: " + number + "/s, " + number + "/min, " + number + "/h"}
 	}
-	_ = whole
-	_ = fraction
 	v, err := strconv.ParseFloat(number, 64)
 	v /= float64(seconds)
 	if err != nil || v > fastest {
-		return 0, &misfit{got + ": it is out of range", "write at most 1000000000/s"}
+		return 0, &misfit{"", "it is out of range", "write at most 1000000000/s"}
 	}
 	return Rate(v), nil
 }
@@ -263,7 +268,9 @@ func ParseRate(s string) (Rate, error) {
 func (r Rate) String() string { return strconv.FormatFloat(float64(r), 'f', -1, 64) + "/s" }
 
 // ParseBytes reads a size.
-func ParseBytes(s string) (Bytes, error) {
+func ParseBytes(s string) (Bytes, error) { return strictly(s, wantsBytes, parseBytes) }
+
+func parseBytes(s string) (Bytes, *misfit) {
 	n, err := parseInteger(s, sizeUnits, "a size", func(number, name string) string {
 		for _, u := range sizeUnits {
 			if strings.EqualFold(u.name, name) {
@@ -296,7 +303,9 @@ func (b Bytes) String() string {
 }
 
 // ParseCount reads a Count.
-func ParseCount(s string) (Count, error) {
+func ParseCount(s string) (Count, error) { return strictly(s, wantsCount, parseCount) }
+
+func parseCount(s string) (Count, *misfit) {
 	n, err := parseInteger(s, countUnits, "a count", func(number, name string) string {
 		words := map[string]string{"K": "k", "m": "M", "mio": "M", "million": "M", "thousand": "k"}
 		if w := words[name]; w != "" {
@@ -321,28 +330,24 @@ func (c Count) String() string {
 }
 
 // parseInteger reads a number and a unit whose product is a whole number.
-func parseInteger(s string, units []unit, what string, unitHint func(number, name string) string) (int64, error) {
-	if len(s) > longest {
-		return 0, &misfit{"got a text of " + plural(len(s), "byte"), ""}
-	}
-	got := "got " + quote(s)
+func parseInteger(s string, units []unit, what string, unitHint func(number, name string) string) (int64, *misfit) {
 	if strings.HasPrefix(s, "-") {
-		return 0, &misfit{got + ": it must not be negative", "write 0 or more"}
+		return 0, &misfit{"", "it must not be negative", "write 0 or more"}
 	}
 	whole, fraction, name, ok := cutNumber(s)
 	if !ok {
-		return 0, &misfit{got, "write a number such as 12"}
+		return 0, &misfit{"", "", "write a number such as 12"}
 	}
 	times, known := find(units, name)
 	if !known {
-		return 0, &misfit{got, unitHint(s[:len(s)-len(name)], strings.TrimSpace(name))}
+		return 0, &misfit{"", "", unitHint(s[:len(s)-len(name)], strings.TrimSpace(name))}
 	}
 	n, inRange, exact := exactly(whole, fraction, times)
 	if !exact {
-		return 0, &misfit{got + ": it is not a whole number", "write " + what + " without a fraction"}
+		return 0, &misfit{"", "it is not a whole number", "write " + what + " without a fraction"}
 	}
 	if !inRange {
-		return 0, &misfit{got + ": it is out of range", "write at most 9223372036854775807"}
+		return 0, &misfit{"", "it is out of range", "write at most 9223372036854775807"}
 	}
 	return int64(n), nil
 }
@@ -351,11 +356,9 @@ func parseInteger(s string, units []unit, what string, unitHint func(number, nam
 const largestPercent = 1e4
 
 // ParsePercent reads a Percent.
-func ParsePercent(s string) (Percent, error) {
-	if len(s) > longest {
-		return 0, &misfit{"got a text of " + plural(len(s), "byte"), ""}
-	}
-	got := "got " + quote(s)
+func ParsePercent(s string) (Percent, error) { return strictly(s, wantsPercent, parsePercent) }
+
+func parsePercent(s string) (Percent, *misfit) {
 	unsigned := strings.TrimPrefix(s, "+")
 	sign := ""
 	if unsigned == s {
@@ -364,15 +367,15 @@ func ParsePercent(s string) (Percent, error) {
 	}
 	whole, fraction, rest, ok := cutNumber(unsigned)
 	if !ok {
-		return 0, &misfit{got, "write a number and %, such as 8%"}
+		return 0, &misfit{"", "", "write a number and %, such as 8%"}
 	}
 	if rest != "%" {
-		return 0, &misfit{got, percentHint(s[:len(s)-len(rest)], rest)}
+		return 0, &misfit{"", "", percentHint(s[:len(s)-len(rest)], rest)}
 	}
 	// Scaling the text and not the number keeps 8% equal to 0.08.
 	v, err := strconv.ParseFloat(sign+whole+"."+fraction+"e-2", 64)
 	if err != nil || math.Abs(v) > largestPercent {
-		return 0, &misfit{got + ": it is out of range", "write at most 1000000%"}
+		return 0, &misfit{"", "it is out of range", "write at most 1000000%"}
 	}
 	if v == 0 {
 		v = 0 // no negative zero
@@ -445,12 +448,8 @@ func decodeQuantity[T any](n *Node, into *T, wants string, parse func(string) (T
 		return
 	}
 	v, err := parse(n.Scalar())
-	if m, ok := err.(*misfit); ok {
-		hint := m.hint
-		if hint == "" {
-			hint = "write " + example(wants)
-		}
-		n.Fault(wants+", "+m.what, hint)
+	if m, ok := errors.AsType[*misfit](err); ok {
+		n.Fault(m.wants+", "+m.what, m.hint)
 		return
 	}
 	*into = v

@@ -240,7 +240,14 @@ func (g *generator) fill(x any) (any, error) {
 
 // ConfigSchema describes how a duration is written.
 func (Duration) ConfigSchema() map[string]any {
-	return text(`^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?([0-9]+[uµμ]s)?([0-9]+ns)?$|^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?([0-9]+[uµμ]s)?[0-9]+\.[0-9]+(h|m|s|ms|[uµμ]s|ns)$`, "30s", "5m", "1h30m", "200ms")
+	units := []string{"h", "m", "s", "ms", "(us|µs|μs)", "ns"}
+	whole := ""
+	var forms []string
+	for _, u := range units {
+		forms = append(forms, whole+`[0-9]+\.[0-9]+`+u) // only the last number has a fraction
+		whole += "([0-9]+" + u + ")?"
+	}
+	return text("^("+whole+"|"+strings.Join(forms, "|")+")$", "30s", "5m", "1h30m", "200ms")
 }
 
 // ConfigSchema describes how a rate is written.

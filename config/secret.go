@@ -33,18 +33,19 @@ func ParseSecret(s string) (Secret, error) {
 		if envName.MatchString(name) && len(name) <= longestKey {
 			return Secret{s}, nil
 		}
-		return Secret{}, &misfit{"got env: and something that is no variable's name", "write env: and the name of an environment variable, such as env:API_KEY"}
+		return Secret{}, &misfit{wantsSecret, "got env: and something that is no variable's name", "write env: and the name of an environment variable, such as env:API_KEY"}
 	}
 	if path, ok := strings.CutPrefix(s, "file:"); ok {
 		if path != "" && len(path) <= 4096 && !strings.ContainsFunc(path, control) {
 			return Secret{s}, nil
 		}
-		return Secret{}, &misfit{"got file: and something that is no path", "write file: and the path of a file, such as file:api.key"}
+		return Secret{}, &misfit{wantsSecret, "got file: and something that is no path", "write file: and the path of a file, such as file:api.key"}
 	}
 	if m := shellVar.FindStringSubmatch(s); m != nil {
-		return Secret{}, &misfit{"got a shell variable", "write env:" + m[1]}
+		return Secret{}, &misfit{wantsSecret, "got a shell variable", "write env:" + m[1]}
 	}
 	return Secret{}, &misfit{
+		wantsSecret,
 		fmt.Sprintf("got a text of %s (not shown)", plural(utf8.RuneCountInString(s), "character")),
 		"put the secret into an environment variable and write env:NAME; replace the secret if this file was shared",
 	}
@@ -59,8 +60,8 @@ func (s *Secret) DecodeConfig(n *Node) {
 		return
 	}
 	v, err := ParseSecret(n.Scalar())
-	if m, ok := err.(*misfit); ok {
-		n.Fault(wantsSecret+"; "+m.what, m.hint)
+	if m, ok := errors.AsType[*misfit](err); ok {
+		n.Fault(m.wants+"; "+m.what, m.hint)
 		return
 	}
 	*s = v

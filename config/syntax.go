@@ -1,129 +1,209 @@
 package config
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // rule says in plain words what a message of the YAML parser means, and how to
 // find the column, which the parser does not tell.
 type rule struct {
-	says string // part of the parser's message
-	what string
-	hint string
-	at   func(line string) int // byte offset in the line; nil: its first character
+	says  string // part of the parser's message
+	what  string
+	hint  string
+	at    func(line string) int // byte offset in the line, negative: not found; nil: its first character
+	begun bool                  // the parser counts the line of the enclosing value from 0, and not from 1
 }
 
 var rules = []rule{
-	{"mapping values are not allowed", `a ":" where no key can stand`, `quote the text if it contains ": ", or check the indentation`, secondColon},
-	{"did not find expected key", "the indentation fits none of the open levels", "line it up with the keys above it", nil},
-	{"did not find expected '-' indicator", "the indentation fits none of the open levels", "start the entry with -, or line it up with the keys above it", nil},
-	{"did not find expected ',' or ']'", "the [ is not closed", "close it with ], and put commas between the entries", lastOpen('[', ']')},
-	{"did not find expected ',' or '}'", "the { is not closed", "close it with }, and put commas between the entries", lastOpen('{', '}')},
-	{"found unexpected end of stream", "the quote is not closed", "close it", openQuote},
-	{"could not find expected ':'", `a key without ":"`, "write key: value", nil},
-	{"found character that cannot start any token", "a character that cannot start a value", "quote the text", reserved},
-	{"found unknown escape character", `an unknown escape after \`, `use single quotes, or write \\`, anyOf(`\`)},
-	{"did not find expected hexdecimal number", `an incomplete escape after \`, `use single quotes, or write \\`, anyOf(`\`)},
-	{"did not find expected alphabetic or numeric character", "a value that starts with * or &", "quote the text", anyOf("*&")},
-	{"unknown anchor", "aliases (*) are not allowed", "write the value out here", anyOf("*")},
-	{"exceeded max depth", "nested deeper than 64 levels", "flatten it", nil},
-	{"block sequence entries are not allowed", `a "-" where no list can start`, "start the list on a line of its own", anyOf("-")},
-	{"did not find expected <document start>", "more text after the end of the document", "remove it, or check the indentation", nil},
-	{"undefined tag handle", "tags (!) are not allowed", "remove the tag", anyOf("!")},
-	{"while scanning a tag", "tags (!) are not allowed", "remove the tag", anyOf("!")},
-	{"tab character", "a tab in the indentation", "indent with spaces", anyOf("\t")},
+	{"mapping values are not allowed", `a ":" where no key can stand`, `quote the text if it contains ": ", or check the indentation`, secondColon, false},
+	{"did not find expected key", "the indentation fits none of the open levels", "line it up with the keys above it", nil, true},
+	{"did not find expected '-' indicator", "the indentation fits none of the open levels", "start the entry with -, or line it up with the keys above it", nil, true},
+	{"did not find expected ',' or ']'", "the [ is not closed", "close it with ], and put commas between the entries", lastOpen('[', ']'), true},
+	{"did not find expected ',' or '}'", "the { is not closed", "close it with }, and put commas between the entries", lastOpen('{', '}'), true},
+	{"did not find expected node content", "a value is missing", "write it, or close the bracket", brackets, true},
+	{"did not find expected <document start>", "more text after the end of the document", "remove it, or check the indentation", nil, true},
+	{"undefined tag handle", "tags (!) are not allowed", "remove the tag", anyOf("!"), true},
+	{"found unexpected end of stream", "the quote is not closed", "close it", openQuote, false},
+	{"found unexpected document indicator", "the quote is not closed", "close it", openQuote, false},
+	{"could not find expected ':'", `a key without ":"`, "write key: value", nil, false},
+	{"found a tab character", "a tab in the indentation", "indent with spaces", anyOf("\t"), false},
+	{"found character that cannot start any token", "a character that cannot start a value", "quote the text", reserved, false},
+	{"found unknown escape character", `an unknown escape after \`, `use single quotes, or write \\`, anyOf(`\`), false},
+	{"did not find expected hexdecimal number", `an incomplete escape after \`, `use single quotes, or write \\`, anyOf(`\`), false},
+	{"found invalid Unicode character escape code", `an impossible character after \`, `use single quotes, or write \\`, anyOf(`\`), false},
+	{"did not find expected alphabetic or numeric character", "a value that starts with * or &", "quote the text", starts("*&"), false},
+	{"unknown anchor", "aliases (*) are not allowed", "write the value out here", starts("*"), false},
+	{"block sequence entries are not allowed", `a "-" where no list can start`, "start the list on a line of its own", starts("-"), false},
+	{"mapping keys are not allowed", `a "?" where no key can start`, "quote the text", starts("?"), false},
+	{"did not find URI escaped octet", "tags (!) are not allowed", "remove the tag", anyOf("!"), false},
+	{"did not find expected tag URI", "tags (!) are not allowed", "remove the tag", anyOf("!"), false},
+	{"did not find expected '!'", "tags (!) are not allowed", "remove the tag", anyOf("!"), false},
+	{"did not find expected whitespace or line break", "a character that cannot start a value", "quote the text", starts("!&*"), false},
+	{"did not find expected comment or line break", "text after | or >", "start the text on the next line", starts("|>"), false},
+	{"directive", "directives (%) are not allowed", "remove the line", nil, false},
+	{"incompatible YAML document", "directives (%) are not allowed", "remove the line", nil, false},
 }
 
 var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// bisected is the largest file in bytes for which the line of a syntax error is
-// searched by parsing parts of it; above it the parser's own line is reported.
-const bisected = 128 << 10
+// A syntax error costs further parses of the file to find its line. These are the
+// largest files in bytes for which it is searched among all lines, and among the
+// two that are likely; for larger ones the parser's own line is reported, which
+// may be that of the enclosing value.
+const (
+	searched = 16 << 10
+	tried    = 64 << 10
+)
 
 // syntax reports a syntax error of the YAML parser. The parser tells only a
-// line, and that of the enclosing value, so the line is searched: it is the
-// first one with which the file fails in the same way.
+// line, and that of the enclosing value. The true line is taken to be the first
+// one with which the file fails in the same way.
 func (d *document) syntax(err error) {
-	message := err.Error()
-	m := lineOf.FindStringSubmatch(message)
-	line := 1
-	if m != nil && m[1] != "" {
-		line, _ = strconv.Atoi(m[1])
+	message := lineOf.ReplaceAllString(err.Error(), "")
+	r := rule{what: "not YAML: " + clip(message), hint: "check this line and the one before it"}
+	for _, known := range rules {
+		if strings.Contains(message, known.says) {
+			r = known
+			break
+		}
 	}
-	d.index()
-	if len(d.data) <= bisected {
-		line = d.firstFailing(message)
+	if nesting := strings.Contains(message, "exceeded max depth"); nesting || r.says == "did not find expected node content" {
+		if line, offset := d.tooDeep(); nesting || line > 0 {
+			d.faultAt(line, offset+1, fmt.Sprintf("nested deeper than %d levels", d.limits.Depth), "flatten it")
+			return
+		}
 	}
-	line = min(max(line, 1), len(d.starts))
+	line := d.failingLine(err, r)
 	text := d.line(line)
 	if i := len(text) - len(strings.TrimLeft(text, " \t")); strings.Contains(text[:i], "\t") {
 		d.faultAt(line, strings.IndexByte(text, '\t')+1, "a tab in the indentation", "indent with spaces")
 		return
 	}
-	for _, r := range rules {
-		if !strings.Contains(message, r.says) {
-			continue
-		}
-		at := -1
-		if r.at != nil {
-			at = r.at(text)
-		}
-		if at < 0 {
-			at = indent(text)
-		}
-		what, hint := r.what, r.hint
-		if r.says == "exceeded max depth" {
-			line, at = d.tooDeep()
-			text = d.line(line)
-		}
-		d.faultAt(line, utf8.RuneCountInString(text[:min(at, len(text))])+1, what, hint)
-		return
+	at := -1
+	if r.at != nil {
+		at = r.at(text)
 	}
-	if m != nil {
-		message = message[len(m[0]):]
+	if at < 0 {
+		at = indent(text)
 	}
-	d.faultAt(line, utf8.RuneCountInString(text[:indent(text)])+1, "not YAML: "+clip(message), "check this line and the one before it")
+	d.faultAt(line, utf8.RuneCountInString(text[:at])+1, r.what, r.hint)
 }
 
-// firstFailing returns the first line with which the file fails with the
-// message.
-func (d *document) firstFailing(message string) int {
-	lo, hi := 1, len(d.starts)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if _, err := readYAML(d.data[:d.starts[mid]]); err != nil && err.Error() == message {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
+// failingLine finds the line of a syntax error.
+func (d *document) failingLine(err error, r rule) int {
+	d.index()
+	last := len(d.starts)
+	if last > 1 && d.starts[last-1] == len(d.data) {
+		last-- // nothing stands after the last line end
 	}
-	return lo
+	if len(d.data) > tried {
+		return told(err, r, last)
+	}
+	// The parser tells no line at all for values that start on the first one; a
+	// blank line before it mends that.
+	shifted := append([]byte("\n"), d.data...)
+	docs, err := readYAML(shifted)
+	if err == nil {
+		return docs[len(docs)-1].Line // no file is known for which the blank line matters
+	}
+	fails := func(line int) bool {
+		end := len(shifted)
+		if line < len(d.starts) {
+			end = d.starts[line] + 1
+		}
+		_, e := readYAML(shifted[:end])
+		return e != nil && e.Error() == err.Error()
+	}
+	if len(d.data) <= searched {
+		return 1 + sort.Search(last-1, func(i int) bool { return fails(i + 1) })
+	}
+	if line := max(told(err, r, last)-1, 1); fails(line) {
+		return line
+	}
+	line := d.consumed(shifted, last)
+	if line > 1 && fails(line-1) {
+		line--
+	}
+	return line
 }
 
-// tooDeep finds the first bracket or dash below the deepest allowed level.
+// told returns the line that the parser tells.
+func told(err error, r rule, last int) int {
+	line := 1
+	if m := lineOf.FindStringSubmatch(err.Error()); m != nil && m[1] != "" {
+		line, _ = strconv.Atoi(m[1])
+		if r.begun {
+			line++
+		}
+	}
+	return min(max(line, 1), last)
+}
+
+// consumed returns the number of lines that the parser has read when it fails.
+func (d *document) consumed(shifted []byte, last int) int {
+	r := &lineReader{rest: shifted}
+	dec := yaml.NewDecoder(r)
+	parse(dec)
+	return min(max(r.lines-1, 1), last)
+}
+
+// lineReader hands out one line at a time and counts them.
+type lineReader struct {
+	rest  []byte
+	lines int
+	left  int // of the line that is being handed out
+}
+
+func (r *lineReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	if r.left == 0 {
+		r.lines++
+		r.left = len(r.rest)
+		if i := bytes.IndexByte(r.rest, '\n'); i >= 0 {
+			r.left = i + 1
+		}
+	}
+	n := copy(p, r.rest[:r.left])
+	r.rest, r.left = r.rest[n:], r.left-n
+	return n, nil
+}
+
+// tooDeep finds the first bracket, dash or question mark below the deepest
+// allowed level; line 0: there is none.
 func (d *document) tooDeep() (line, offset int) {
+	d.index()
 	depth := 0
 	for n := range d.starts {
 		text := d.line(n + 1)
-		dashes := 0
-		for i := 0; i < len(text); i++ {
+		inline := 0
+		for i := range len(text) {
 			switch text[i] {
 			case '[', '{':
 				depth++
 			case ']', '}':
 				depth--
 			case '-', '?':
-				dashes++
+				if i+1 == len(text) || text[i+1] == ' ' {
+					inline++
+				}
 			}
-			if depth > d.limits.Depth || dashes > d.limits.Depth {
+			if depth+inline > d.limits.Depth {
 				return n + 1, i
 			}
 		}
 	}
-	return 1, 0
+	return 0, 0
 }
 
 func indent(line string) int {
@@ -195,13 +275,23 @@ func openQuote(line string) int {
 }
 
 // reserved finds a character that YAML keeps for itself at the start of a value.
-func reserved(line string) int {
-	for i := 0; i < len(line); i++ {
-		if strings.IndexByte("@`%|>\t", line[i]) >= 0 && (i == 0 || strings.IndexByte(" [{,:-?\t", line[i-1]) >= 0) {
-			return i
+func reserved(line string) int { return starts("@`%|>\t")(line) }
+
+// brackets finds the last bracket that is not closed on its line.
+func brackets(line string) int {
+	return max(lastOpen('[', ']')(line), lastOpen('{', '}')(line))
+}
+
+// starts finds one of the characters where a value can start.
+func starts(chars string) func(string) int {
+	return func(line string) int {
+		for i := range len(line) {
+			if strings.IndexByte(chars, line[i]) >= 0 && (i == 0 || strings.IndexByte(" [{,\t", line[i-1]) >= 0) {
+				return i
+			}
 		}
+		return -1
 	}
-	return -1
 }
 
 func anyOf(chars string) func(string) int {
