@@ -1,0 +1,115 @@
+# Assay. "make help" lists the targets; CONTRIBUTING.md explains them.
+# Everything that a target needs beyond Go, Node.js, Python and gcc it installs
+# itself, in pinned versions, into $(ASSAY_CACHE), outside the repository.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+export ASSAY_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/assay
+
+# The developer tools have a module of their own; Go's build cache keeps them.
+tool := go tool -modfile=tools/go.mod
+modules := . tools tools/golangci-lint scripts/mkgguf
+
+# In CI a result of an earlier run proves nothing.
+TESTFLAGS ?= $(if $(CI),-count=1)
+# Packages with goroutines of their own.
+RACE ?= ./record/... ./pace/... ./llm/... ./load/... ./sim/... ./bench/... ./cmd/...
+FUZZTIME ?= 20s
+BENCH ?= .
+COUNT ?= 1
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+.PHONY: build
+build: ## build ./assay, static
+	CGO_ENABLED=0 go build -trimpath -o assay ./cmd/assay
+
+.PHONY: ci
+ci: check build test ## all that must hold before a change lands
+
+.PHONY: check
+check: fmt-check vet staticcheck tidy-check arch ## the static checks
+
+.PHONY: fmt
+fmt: ## format the Go files
+	$(tool) gofumpt -w .
+
+.PHONY: fmt-check
+fmt-check:
+	@bad=$$($(tool) gofumpt -l .); [[ -z $$bad ]] || { printf 'not formatted (run "make fmt"):\n%s\n' "$$bad"; exit 1; }
+
+.PHONY: vet
+vet:
+	go vet ./...
+	go -C scripts/mkgguf vet ./...
+
+.PHONY: staticcheck
+staticcheck:
+	$(tool) staticcheck ./...
+
+.PHONY: tidy-check
+tidy-check:
+	@for m in $(modules); do echo "go -C $$m mod tidy -diff"; go -C $$m mod tidy -diff; done
+
+.PHONY: arch
+arch: ## check who imports whom
+	go test $(TESTFLAGS) -run '^TestArchitecture$$' .
+
+.PHONY: test
+test: engine python test-unit test-race test-slow test-fuzz test-engine test-parquet ## every test
+
+.PHONY: test-unit
+test-unit: ## the default tests
+	go test $(TESTFLAGS) ./...
+	go -C scripts/mkgguf test $(TESTFLAGS) ./...
+
+.PHONY: test-race
+test-race: ## the concurrent packages under the race detector
+	CGO_ENABLED=1 go test $(TESTFLAGS) -race $(RACE)
+
+# Whole packages: the long tests may ask for the variable through a helper.
+.PHONY: test-slow
+test-slow: ## the packages with long tests, these included
+	ASSAY_SLOW=1 go test -count=1 -timeout 20m $$(grep -rl --include='*_test.go' '"ASSAY_SLOW"' . | xargs -r dirname | sort -u)
+
+.PHONY: test-fuzz
+test-fuzz: ## every fuzz function for FUZZTIME
+	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+.PHONY: test-engine
+test-engine: engine ## against a real llama.cpp engine
+	ASSAY_ENGINE=$$(scripts/engine/install.sh --where) scripts/gated.sh ASSAY_ENGINE
+
+.PHONY: test-parquet
+test-parquet: python ## our files in DuckDB, pandas and Polars
+	ASSAY_PYTHON=$$(scripts/python/install.sh | tail -n 1) scripts/gated.sh ASSAY_PYTHON
+
+.PHONY: bench
+bench: ## the benchmarks; BENCH selects, COUNT repeats
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
+
+.PHONY: lint
+lint: ## a stricter linter than CI asks for; built on its first run
+	go tool -modfile=tools/golangci-lint/go.mod golangci-lint run
+
+.PHONY: vuln
+vuln: ## known vulnerabilities; asks a database on the network
+	$(tool) govulncheck ./...
+
+.PHONY: engine
+engine: ## install the real engine of the tests
+	@scripts/engine/install.sh
+
+.PHONY: python
+python: ## install the Python packages of the tests
+	@scripts/python/install.sh
+
+.PHONY: clean
+clean: ## remove what was built; runs/ and the cache stay
+	rm -f assay
