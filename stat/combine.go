@@ -7,7 +7,9 @@ const (
 	methodDifference = "difference, MOVER"
 )
 
-// Difference is candidate minus baseline, two independent estimates.
+// Difference is candidate minus baseline for two independent estimates of the same kind, by MOVER (Zou & Donner,
+// Statist. Med. 27, 2008); for two shares that is Newcombe's interval. A missing bound makes the bound that needs it
+// missing. Confidence is the lower one of the two; N, Effective and Over are sums.
 func Difference(candidate, baseline Estimate) Estimate {
 	c, b := candidate, baseline
 	e := combined(c, b, methodDifference)
@@ -24,7 +26,9 @@ func Difference(candidate, baseline Estimate) Estimate {
 	return e
 }
 
-// Ratio is candidate over baseline, two independent estimates of positive quantities.
+// Ratio is candidate over baseline for two independent estimates of positive quantities, by MOVER on logarithms. A
+// bound that is missing, or not positive and so without a logarithm, makes the bound that needs it missing. A ratio to a
+// baseline of zero is undefined and says so. A candidate beyond any value gives +Inf, a baseline beyond any value 0.
 func Ratio(candidate, baseline Estimate) Estimate {
 	c, b := candidate, baseline
 	e := combined(c, b, methodRatio)
@@ -48,12 +52,8 @@ func Ratio(candidate, baseline Estimate) Estimate {
 	if math.IsInf(lo, -1) {
 		e.Lo = math.Inf(-1)
 	}
-	if c.Value == 0 && b.Lo > 0 && !math.IsInf(c.Hi, 1) {
-		// The logarithm of zero carries no width; the corner of the rectangle of both intervals is always wide enough.
-		e.Hi = c.Hi / b.Lo
-	}
 	if c.Lo == 0 {
-		e.Lo = 0
+		e.Lo = 0 // a quantity that is not negative over one that is positive
 	}
 	e.Lo, e.Hi = math.Min(e.Lo, e.Value), math.Max(e.Hi, e.Value)
 	e.unbounded()
@@ -68,32 +68,23 @@ func logBound(x float64) float64 {
 	return math.Log(x)
 }
 
-// mover bounds c-b by the method of variance estimates recovery.
+// mover bounds c-b by the method of variance estimates recovery: the distance of each bound from its value stands for
+// a multiple of a standard error on that side, and independent squares add.
 func mover(c, cLo, cHi, b, bLo, bHi float64) (lo, hi float64) {
-	one := func(v, from, to float64) float64 { // v minus the root of the summed squares, or the corner when v is no number
-		if math.IsInf(from, -1) || math.IsInf(to, 1) {
-			return math.Inf(-1)
-		}
-		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return from - to
-		}
-		return v
+	return recovered(c, cLo, b, bHi), -recovered(b, bLo, c, cHi)
+}
+
+// recovered is the lower bound of a-b from the lower bound of a and the upper bound of b, -Inf where one is missing.
+func recovered(a, aLo, b, bHi float64) float64 {
+	switch {
+	case math.IsInf(aLo, -1) || math.IsInf(bHi, 1):
+		return math.Inf(-1)
+	case math.IsInf(a-b, 0):
+		// An infinite value (or the logarithm of zero) has no distance from its bound. The corner of the rectangle of
+		// both intervals is at most as great as the bound that distances would give.
+		return aLo - bHi
 	}
-	lo = one(c-b, cLo, bHi)
-	if !math.IsInf(lo, 0) && !math.IsInf(c-b, 0) {
-		lo = (c - b) - math.Hypot(c-cLo, bHi-b)
-	}
-	hi = -one(b-c, bLo, cHi)
-	if !math.IsInf(hi, 0) && !math.IsInf(c-b, 0) {
-		hi = (c - b) + math.Hypot(cHi-c, b-bLo)
-	}
-	if math.IsNaN(lo) {
-		lo = math.Inf(-1)
-	}
-	if math.IsNaN(hi) {
-		hi = math.Inf(1)
-	}
-	return lo, hi
+	return (a - b) - math.Hypot(a-aLo, bHi-b)
 }
 
 // combined starts the estimate of a comparison.
@@ -130,6 +121,6 @@ func (e *Estimate) pairDefined(c, b Estimate) bool {
 // unbounded says that a bound is missing.
 func (e *Estimate) unbounded() {
 	if !e.Estimable() {
-		e.warn(CodeOpenBaseline, "a bound is missing because one of the two estimates lacks it")
+		e.warn(CodeUnbounded, "a bound is missing because one of the two estimates lacks it")
 	}
 }

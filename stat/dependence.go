@@ -17,7 +17,7 @@ type dependence struct {
 }
 
 const (
-	minJudged   = 40 // below so many observations dependence cannot be judged
+	minJudged   = 20 // below so many observations dependence cannot be judged
 	minFreedom  = 2  // with fewer degrees of freedom a quantile has no bounds
 	batches     = 20 // of the batch means
 	noise       = 2  // a pair of autocorrelations below noise/sqrt(n) is none
@@ -82,7 +82,8 @@ func inflationOf(z []float64) dependence {
 
 // memory sums the autocorrelations of z into the variance inflation of its mean, and gives the lag up to which they
 // count. It is Geyer's initial monotone sequence (Statist. Sci. 7, 1992) with two changes: a pair of autocorrelations
-// within the noise ends the sum, so that independent data mostly get exactly 1; and each autocorrelation is raised by
+// within the noise, or as large as one coincidence of two rare events makes it, ends the sum, so that independent data
+// mostly get exactly 1; and each autocorrelation is raised by
 // the bias that subtracting the sample mean puts into it. A long memory is read at a coarser resolution, which bounds
 // the work to 2*maxLag*n.
 func memory(z []float64) (inflation float64, span int) {
@@ -116,6 +117,12 @@ func positiveSequence(c []float64) (inflation float64, span int, ended bool) {
 	if !(c0 > 0) {
 		return 1, 0, true
 	}
+	// The share that one coincidence of two extreme values has: 1/k for k rare events.
+	fourth := 0.0
+	for _, x := range c {
+		fourth += x * x * x * x
+	}
+	least := noise/math.Sqrt(n) + fourth/c0/c0
 	inflation = 1
 	previous := math.Inf(1)
 	for k := 1; k+1 < len(c)/2; k += 2 {
@@ -124,7 +131,7 @@ func positiveSequence(c []float64) (inflation float64, span int, ended bool) {
 		}
 		pair := dot(c, c, k)/c0*n/(n-float64(k)) + dot(c, c, k+1)/c0*n/(n-float64(k+1)) + 2*inflation/n
 		pair = math.Min(pair, previous)
-		if pair <= noise/math.Sqrt(n) {
+		if pair <= least {
 			return inflation, span, true
 		}
 		inflation += 2 * pair

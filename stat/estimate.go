@@ -13,15 +13,15 @@ type Warning struct{ Code, Text string }
 
 // The codes of Warnings.
 const (
-	CodeFew          = "few"              // too few observations for the bound that was asked for; the text says how many are needed
-	CodeFewBatches   = "few-batches"      // too few observations to judge their dependence on each other; treated as independent
-	CodeDependent    = "dependent"        // the observations are strongly dependent; the interval rests on few effective ones
-	CodeConstant     = "constant"         // all values are equal: the interval has no width, and that is no evidence of precision
-	CodeOver         = "over"             // observations beyond any value were left out of a mean
-	CodeSmall        = "small"            // a share over so few observations that its interval is only approximate
-	CodeUndefined    = "undefined"        // there is no value; the text says why
-	CodeConfidence   = "mixed-confidence" // two estimates of different confidence were combined; the lower one is stated
-	CodeOpenBaseline = "unbounded"        // a bound of one of the two estimates is missing or not positive, so the combined one is missing
+	CodeFew        = "few"              // too few observations for the bound that was asked for; the text says how many are needed
+	CodeFewBatches = "few-batches"      // too few observations to judge their dependence on each other; treated as independent
+	CodeDependent  = "dependent"        // the observations are strongly dependent; the interval rests on few effective ones
+	CodeConstant   = "constant"         // all values are equal: the interval has no width, and that is no evidence of precision
+	CodeOver       = "over"             // observations beyond any value were left out of a mean
+	CodeSmall      = "small"            // a share over so few observations that its interval is only approximate
+	CodeUndefined  = "undefined"        // there is no value; the text says why
+	CodeConfidence = "mixed-confidence" // two estimates of different confidence were combined; the lower one is stated
+	CodeUnbounded  = "unbounded"        // a bound of one of the two estimates is missing or not positive, so the combined one is missing
 )
 
 // Estimate is a number with the interval that the data leave for it. It is a value: copy it freely.
@@ -29,7 +29,7 @@ const (
 // The zero Estimate is not an estimate; functions of this package never return it.
 type Estimate struct {
 	Value      float64   // the point estimate; NaN: there is none; +Inf: it lies among the observations beyond any value
-	Lo, Hi     float64   // two-sided bounds; Lo = -Inf, Hi = +Inf: no bound exists at this sample size. Never NaN
+	Lo, Hi     float64   // two-sided bounds; Lo = -Inf, Hi = +Inf: no bound is known; Lo = +Inf: even it is beyond any value. Never NaN
 	Confidence float64   // of the two-sided interval, in (0, 1)
 	N          int       // observations, those in Over included
 	Effective  float64   // how many independent observations N is worth, at most N

@@ -15,6 +15,11 @@ const (
 
 // Mean estimates the mean of the values that were measured. Observations beyond any value have no place in a mean:
 // they are left out, and a Warning says so.
+//
+// The bounds are Student's on the effective sample size, the one on the side of the longer tail widened by the first
+// term for skewness. No interval of a mean is safe against a tail that the sample has not seen: of lognormal values
+// with sigma 1 the upper one-sided 95 % bound is too low in 11 %, 9 % and 6 % of samples of 30, 100 and 1,000
+// (measured; sigma 0.5: 6 %, 5 %, 5 %). Gate on quantiles where that matters.
 func (s *Sample) Mean(confidence float64) Estimate {
 	n := s.N() - s.over
 	tail, ok := tails(confidence)
@@ -98,6 +103,12 @@ func halfWidths(z []float64, mean, tail float64, e *Estimate) (below, above floa
 }
 
 // Share estimates the share of ones in a series of zeros and ones in time order.
+//
+// The interval is the wider one of Wilson's and of Clopper and Pearson's, both on the effective sample size: Wilson's
+// alone is too short one-sidedly near 0 and 1 (its upper 95 % bound of 0 in 268 is 1 %; it takes 299). It always has a
+// width, also when all observations are equal. But dependence among ones is seen only where there are several of them:
+// an interval around 0 in n takes the observations as independent. Anything but zeros and ones gives an undefined
+// estimate.
 func Share(zeroOnesInTimeOrder []float64, confidence float64) Estimate {
 	z := zeroOnesInTimeOrder
 	n := len(z)
@@ -156,7 +167,10 @@ func clopperPearson(p, n, tail float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// Rate estimates an amount per second from slices of time: the sum of amounts over the sum of seconds.
+// Rate estimates an amount per second from slices of time in their order: the sum of amounts over the sum of seconds.
+// N is the number of slices. The variance is that of the residuals amount - rate*seconds (Cochran, Sampling Techniques,
+// 6.4), their dependence from slice to slice included. Sixty slices or more are advisable; under 20 the dependence
+// cannot be judged and a Warning says so.
 func Rate(amounts, seconds []float64, confidence float64) Estimate {
 	n := len(amounts)
 	tail, ok := tails(confidence)
@@ -189,6 +203,9 @@ func Rate(amounts, seconds []float64, confidence float64) Estimate {
 	z := make([]float64, n)
 	for i := range n {
 		z[i] = (amounts[i] - e.Value*seconds[i]) / (total / float64(n))
+		if math.IsInf(z[i], 0) || math.IsNaN(z[i]) {
+			return undefined(n, 0, confidence, methodRate, "the amounts are too large to compare")
+		}
 	}
 	r := meanOf(z, tail)
 	e.Effective, e.Warnings = r.Effective, r.Warnings
