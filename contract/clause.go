@@ -316,6 +316,10 @@ func checkConfidence(c config.Percent, n *config.Node) {
 
 func confident(c float64) bool { return c > 0.5 && c <= 0.9999 }
 
+// decisive reports whether a bound of that confidence means anything; the share
+// that falls to a member of a group may lie above what a contract can state.
+func decisive(c float64) bool { return c > 0.5 && c < 1 }
+
 // named returns the clauses with every id filled in.
 func (c *Contract) named() []Clause { return name(c.Clauses, "c") }
 

@@ -3,6 +3,7 @@ package contract
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/record"
@@ -25,8 +26,11 @@ func (x *trial) absolute() (Grade, string) {
 	if grade == Inconclusive {
 		return grade, x.undecided(est)
 	}
+	if why := x.beyond(); why != "" {
+		return grade, why
+	}
 	v, l := pair(x.Unit, est.Value, x.limit)
-	return grade, fmt.Sprintf("%s is %s (limit %s): at %s confidence %s", subject(need.Quantity, x.metric), v, l, percentage(x.terms.confidence), x.boundText(est, grade)) + x.blame(est)
+	return grade, fmt.Sprintf("%s is %s (limit %s): at %s confidence %s", subject(need.Quantity, x.metric), v, l, percentage(x.terms.confidence), x.boundText(est, grade))
 }
 
 // wholeRun notes that a window for live traffic was not applied.
@@ -38,16 +42,29 @@ func (x *trial) wholeRun() {
 
 // fact says a quantity that has no interval.
 func (x *trial) fact() string {
+	if why := x.beyond(); why != "" {
+		return why
+	}
 	v, l := pair(x.Unit, x.c.est.Value, x.limit)
-	return fmt.Sprintf("%s is %s (limit %s), exactly, in this run", subject(x.clause.Need.Quantity, x.metric), v, l) + x.blame(x.c.est)
+	if x.Unit == record.Requests {
+		// "count of failed requests is 2 requests" says it twice.
+		v, l = strings.TrimSuffix(v, " requests"), strings.TrimSuffix(l, " requests")
+	}
+	return fmt.Sprintf("%s is %s (limit %s), exactly, in this run", subject(x.clause.Need.Quantity, x.metric), v, l)
 }
 
-// blame tells that it was failed requests that put the value where it is.
-func (x *trial) blame(est stat.Estimate) string {
-	if !math.IsInf(est.Value, 0) {
+// beyond says that failed requests put the value where no number is; "" if
+// there is a number.
+func (x *trial) beyond() string {
+	if !math.IsInf(x.c.est.Value, 0) {
 		return ""
 	}
-	return fmt.Sprintf("; %d of %s failed, and a failed request is beyond any limit", x.cand.counts.Failed, count(x.cand.counts.judged(), "request"))
+	limit := "limit " + value(x.Unit, x.limit, 9)
+	if x.clause.Need.Limit.Baseline {
+		limit = x.change.margin(x.Compare, x.limit)
+	}
+	return fmt.Sprintf("%s is %s (%s): %d of %s failed, and a failed request is worse than any limit",
+		subject(x.clause.Need.Quantity, x.metric), value(x.Unit, x.c.est.Value, 3), limit, x.cand.counts.Failed, count(x.cand.counts.judged(), "request"))
 }
 
 // windowed grades a count. A count grows with the run, so a window says how
@@ -77,9 +94,6 @@ func (x *trial) boundText(est stat.Estimate, grade Grade) string {
 		hi, _ := pair(x.Unit, est.Hi, x.limit)
 		return "at most " + hi
 	}
-	if math.IsInf(est.Lo, 1) {
-		return "beyond any value"
-	}
 	lo, _ := pair(x.Unit, est.Lo, x.limit)
 	return "at least " + lo
 }
@@ -89,9 +103,12 @@ func (x *trial) undecided(est stat.Estimate) string {
 	if why := x.unbounded(); why != "" {
 		return why
 	}
+	span := fmt.Sprintf("at %s confidence %s", percentage(x.terms.confidence), x.spanText(est))
+	if why := x.beyond(); why != "" {
+		return why + "; " + span
+	}
 	v, l := pair(x.Unit, est.Value, x.limit)
-	s := fmt.Sprintf("%s is %s (limit %s): at %s confidence %s", subject(x.clause.Need.Quantity, x.metric), v, l, percentage(x.terms.confidence), x.spanText(est))
-	return s + x.blame(est) + x.more(est)
+	return fmt.Sprintf("%s is %s (limit %s): %s", subject(x.clause.Need.Quantity, x.metric), v, l, span) + x.more(est)
 }
 
 func (x *trial) spanText(est stat.Estimate) string {
@@ -131,8 +148,10 @@ func (x *trial) unbounded() string {
 			noun = "value"
 		}
 		need := grouped(fmt.Sprint(side.n))
-		x.Shortfall = about(float64(side.n)*float64(side.s.counts.judged())/math.Max(side.est.Effective, 1) - float64(side.s.counts.judged()))
+		judged := float64(side.s.counts.judged())
+		x.Shortfall = about(float64(side.n)*judged/float64(side.est.N) - judged)
 		if side.est.N >= side.n {
+			x.Shortfall = about(float64(side.n)*judged/math.Max(side.est.Effective, 1) - judged)
 			return fmt.Sprintf("%s of %s, as dependent as they are, are worth %s; a %s bound for %s needs %s", count(side.est.N, noun), side.s.variant, grouped(fmt.Sprint(int(side.est.Effective))), percentage(x.terms.confidence), q.stat(), need)
 		}
 		return fmt.Sprintf("only %s of %s; a %s bound for %s needs %s", count(side.est.N, noun), side.s.variant, percentage(x.terms.confidence), q.stat(), need)
@@ -168,7 +187,11 @@ func (x *trial) more(est stat.Estimate) string {
 	}
 	if extra := n * (factor - 1); extra >= 1 && extra <= mostShortfall {
 		x.Shortfall = about(extra)
-		return fmt.Sprintf("; about %s more would decide", count(x.Shortfall, "request"))
+		s := fmt.Sprintf("; about %s would decide", count(x.Shortfall, "more request"))
+		if x.clause.Need.Limit.Baseline {
+			s = fmt.Sprintf("; about %s of each variant would decide", count(x.Shortfall, "more request"))
+		}
+		return s
 	}
 	return ""
 }
@@ -208,6 +231,9 @@ func (x *trial) relative() (Grade, string) {
 	if grade == Inconclusive {
 		return grade, x.undecidedChange()
 	}
+	if why := x.beyond(); why != "" {
+		return grade, why
+	}
 	return grade, fmt.Sprintf("%s: at %s confidence %s", x.changeText(), percentage(x.terms.confidence), x.changeBound(grade))
 }
 
@@ -242,11 +268,7 @@ func (x *trial) brokenBaseline() string {
 
 func (x *trial) changeText() string {
 	q := x.clause.Need.Quantity
-	s := fmt.Sprintf("%s is %s (%s)", subject(q, x.metric), x.change.place(x.diff.Value), x.change.margin(x.Compare, x.limit))
-	if math.IsInf(x.diff.Value, 0) {
-		s += fmt.Sprintf("; %d of %s failed, and a failed request is beyond any limit", x.cand.counts.Failed, count(x.cand.counts.judged(), "request"))
-	}
-	return s
+	return fmt.Sprintf("%s is %s (%s)", subject(q, x.metric), x.change.place(x.diff.Value), x.change.margin(x.Compare, x.limit))
 }
 
 // changeBound says the bound that decided, without a sign when value and bound

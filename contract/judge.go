@@ -202,7 +202,9 @@ func (j judge) group(kind Kind, members []Clause, t terms) Result {
 		r.Notes = append(r.Notes, fmt.Sprintf("one of %d may pass, so each is judged at %s confidence unless it has its own", len(members), percentage(t.confidence)))
 	}
 	r.Grade = best(grades...)
-	r.Reason = worstReason(r.Results, r.Grade)
+	if r.Reason = worstReason(r.Results, r.Grade); r.Grade == Fail {
+		r.Reason = "no member passes: " + r.Reason
+	}
 	return r
 }
 
@@ -293,12 +295,12 @@ func (j judge) one(c Clause, t terms, workload string) Result {
 // is decided.
 func (x *trial) judge(j judge) (Grade, string) {
 	need := x.clause.Need
-	if !confident(x.terms.confidence) && x.terms.confidence != 1 {
+	if !decisive(x.terms.confidence) {
 		return Inconclusive, fmt.Sprintf("a confidence of %s decides nothing", percentage(x.terms.confidence))
 	}
 	var err error
 	if x.metric, x.Unit, err = need.Quantity.metric(); err != nil {
-		return Inconclusive, "nothing was measured: " + err.Error()
+		return Inconclusive, err.Error()
 	}
 	if !need.Limit.Baseline {
 		x.Limit.Value = finite(need.Limit.Value)
@@ -332,6 +334,9 @@ func (x *trial) estimate(j judge) {
 		return
 	}
 	x.base = gather(j.e, j.baseline, x.Workload, x.terms.where)
+	if x.base.counts.Offered == 0 && !x.clause.Need.Limit.Baseline {
+		return
+	}
 	x.b = x.base.measure(q, x.metric, x.two(), high)
 	x.Baseline = &Figure{x.b.est}
 	x.Counts = append(x.Counts, x.base.counts)

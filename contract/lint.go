@@ -2,8 +2,8 @@ package contract
 
 import (
 	"fmt"
-	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -142,14 +142,15 @@ func (l *leafLint) say(column int, what, hint string) { l.report(l.at, l.c.ID, c
 
 func (l *leafLint) check() {
 	need := l.c.Need
-	if !confident(l.t.confidence) && l.t.confidence <= 0.5 {
+	if !decisive(l.t.confidence) {
 		l.say(0, fmt.Sprintf("a confidence of %s decides nothing", percentage(l.t.confidence)), "write confidence: 95%")
 		return
 	}
 	scopes := l.scopes()
 	var err error
 	if l.m, l.unit, err = need.Quantity.metric(); err != nil {
-		hint := "remove the clause; metrics are " + strings.Join(metricNames(nil), ", ")
+		fits := func(m record.Metric) bool { _, what, _ := need.Quantity.unit(m); return what == "" }
+		hint := "remove the clause, or use one of " + strings.Join(metricNames(fits), ", ")
 		if near, ok := nearest(need.Quantity.Metric, metricNames(nil)); ok {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
@@ -370,26 +371,32 @@ func (l *leafLint) remedy(need int64, p Planned) string {
 }
 
 // shareNeeds is the least number of requests with which a share at its best
-// (no bad event in either variant) is within the limit; 0 if none is needed.
+// (no bad event in either variant) is within the limit; 0 if that cannot be
+// said, or none is needed.
 func (l *leafLint) shareNeeds() int64 {
 	n := l.c.Need
-	if n.Limit.Baseline && n.Limit.Factor != 1 {
+	if n.Limit.Baseline && (n.Limit.Factor != 1 || n.Limit.Value == 0 || n.Limit.Value > 0 != n.Compare.upper()) {
 		return 0
 	}
-	room := n.Limit.Value // between the best share and the limit
-	switch {
-	case n.Limit.Baseline:
-		room = math.Abs(n.Limit.Value)
-		if n.Limit.Value == 0 || n.Limit.Value > 0 != n.Compare.upper() {
+	passes := func(requests int) bool {
+		events := make([]float64, requests)
+		if !n.Compare.upper() {
+			for i := range events {
+				events[i] = 1
+			}
+		}
+		est := stat.Share(events, 2*l.t.confidence-1)
+		if n.Limit.Baseline {
+			est = stat.Difference(est, est)
+		}
+		return decide(n.Compare, est, n.Limit.Value) == Pass
+	}
+	const most = 1 << 20 // what takes more is impossible, which limits reports, or takes longer than any run
+	hi := 1
+	for ; !passes(hi); hi *= 2 {
+		if hi >= most {
 			return 0
 		}
-	case !n.Compare.upper():
-		room = 1 - n.Limit.Value
 	}
-	if !(room > 0 && room < 1) {
-		return 0
-	}
-	// Wilson's bound without an event is z²/(n+z²); one observation gives z².
-	hi := stat.Share([]float64{0}, 2*l.t.confidence-1).Hi
-	return int64(math.Ceil(hi / (1 - hi) * (1 - room) / room))
+	return int64(sort.Search(hi, func(k int) bool { return k > 0 && passes(k) }))
 }

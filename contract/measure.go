@@ -2,7 +2,6 @@ package contract
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -67,7 +66,7 @@ func Measure(e Evidence, q Quantity, variant, workload string, labels map[string
 func (q Quantity) metric() (record.Metric, record.Unit, error) {
 	m, ok := record.Find(q.Metric)
 	if !ok {
-		return record.Metric{}, "", fmt.Errorf("measuring %s: %w", q, errUnmeasured)
+		return record.Metric{}, "", fmt.Errorf("nothing in this version measures %s", q.Metric)
 	}
 	unit, what, _ := q.unit(m)
 	if what != "" {
@@ -78,9 +77,6 @@ func (q Quantity) metric() (record.Metric, record.Unit, error) {
 	}
 	return m, unit, nil
 }
-
-// errUnmeasured says that no metric of that name exists.
-var errUnmeasured = errors.New("nothing in this version measures it")
 
 // worseIsHigh reports on which side of all values a failed request lies.
 func worseIsHigh(m record.Metric) bool { return !m.Higher }
@@ -304,11 +300,13 @@ func (s *scope) why(m record.Metric) string {
 			plain++
 		}
 	}
-	switch half := s.counts.Completed; {
-	case 2*plain > half && m.Name != "connect":
+	switch all := s.counts.Completed; {
+	case 2*plain > all && needsStream(m.Name):
 		return ": answers were not streamed"
-	case 2*usage > half && needsUsage(m.Name):
+	case 2*usage > all && needsUsage(m.Name):
 		return ": the server sends no usage"
+	case s.counts.Undefined == all && needsStream(m.Name):
+		return ": they have one token each"
 	}
 	return ""
 }
@@ -461,7 +459,7 @@ func (s *scope) rate(m record.Metric, confidence float64) reading {
 	}
 	r.est = stat.Rate(amounts, seconds, confidence)
 	if r.gap == "" && len(amounts) < rateSlices {
-		r.gap = fmt.Sprintf("%s of %s; a rate needs %d for a bound", count(len(amounts), "second"), s.variant, rateSlices)
+		r.gap = fmt.Sprintf("only %s of %s; a rate needs %d for a bound", count(len(amounts), "second"), s.variant, rateSlices)
 	}
 	return r
 }

@@ -72,17 +72,14 @@ func significant(v float64, digits int) string {
 	}
 	decimals := max(0, digits-1-int(math.Floor(math.Log10(math.Abs(v)))))
 	s := strconv.FormatFloat(v, 'f', decimals, 64)
-	if strings.Contains(s, ".") && (strings.HasSuffix(s, "0") && math.Abs(v) >= math.Pow10(digits-1) || trimmable(s, v)) {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	if strings.Contains(s, ".") {
+		// Zeros at the end stand for precision, unless the number has no more digits.
+		short := strings.TrimRight(strings.TrimRight(s, "0"), ".")
+		if f, err := strconv.ParseFloat(short, 64); err == nil && f == v {
+			s = short
+		}
 	}
 	return grouped(s)
-}
-
-// trimmable reports whether the zeros at the end of s are exact.
-func trimmable(s string, v float64) bool {
-	t := strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	f, err := strconv.ParseFloat(t, 64)
-	return err == nil && f == v
 }
 
 // grouped puts commas between thousands.
@@ -175,9 +172,16 @@ func (c change) magnitude(x float64) string {
 	case c.kind == ChangeRatio:
 		return tenth(100*math.Abs(x-1)) + " %"
 	case c.unit == record.Proportion:
-		return tenth(100*math.Abs(x)) + " points"
+		return pointsText(tenth(100 * math.Abs(x)))
 	}
 	return value(c.unit, math.Abs(x), 3)
+}
+
+func pointsText(number string) string {
+	if number == "1" {
+		return "1 point"
+	}
+	return number + " points"
 }
 
 // tenth writes one decimal, or more for what would round to nothing.
@@ -209,7 +213,7 @@ func (c change) margin(cmp Compare, limit float64) string {
 			return trim(100*math.Abs(x-1), 4) + " %"
 		}
 		if c.unit == record.Proportion {
-			return trim(100*math.Abs(x), 4) + " points"
+			return pointsText(trim(100*math.Abs(x), 4))
 		}
 		return value(c.unit, math.Abs(x), 3)
 	}
