@@ -12,7 +12,7 @@ export ASSAY_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/assay
 
 # The developer tools have a module of their own; Go's build cache keeps them.
 tool := go tool -modfile=tools/go.mod
-modules := . tools tools/golangci-lint scripts/mkgguf
+modules := . tools scripts/mkgguf
 
 # In CI a result of an earlier run proves nothing.
 TESTFLAGS ?= $(if $(CI),-count=1)
@@ -84,6 +84,7 @@ test-fuzz: ## every fuzz function for FUZZTIME
 
 .PHONY: test-engine
 test-engine: engine ## against a real llama.cpp engine
+	node --test scripts/engine/text.test.mjs
 	ASSAY_ENGINE=$$(scripts/engine/install.sh --where) scripts/gated.sh ASSAY_ENGINE
 
 .PHONY: test-parquet

@@ -30,11 +30,11 @@ import path from "node:path";
 import {pathToFileURL} from "node:url";
 import {parseArgs} from "node:util";
 
+import {Speller, StopFilter} from "./text.mjs";
+
 const THREADS = 1;
 const MAX_BODY = 4 << 20; // bytes of one request
 const BATCH = 512; // tokens of one engine step
-const REPLACEMENT = "\ufffd"; // ends a text whose last character is not whole yet
-const MAX_PENDING = 4; // tokens: no UTF-8 character is longer in bytes
 
 const {values: flags} = parseArgs({options: {
     home: {type: "string"},
@@ -231,55 +231,6 @@ function neverEnding() {
     return bias;
 }
 
-/** Speller turns tokens into text, a whole character at a time. */
-class Speller {
-    #before; // tokens that are already text: spacing depends on them
-    #pending = [];
-
-    constructor(prompt) { this.#before = prompt.slice(-4); }
-
-    add(token) {
-        this.#pending.push(token);
-        const text = model.detokenize(this.#pending, false, this.#before);
-        if (text.endsWith(REPLACEMENT) && this.#pending.length < MAX_PENDING) return "";
-        this.#before = [...this.#before, ...this.#pending].slice(-4);
-        this.#pending = [];
-        return text;
-    }
-
-    rest() { return this.#pending.length === 0 ? "" : model.detokenize(this.#pending, false, this.#before); }
-}
-
-/** StopFilter passes text on until a stop word, and holds back what may yet become one. */
-class StopFilter {
-    #words;
-    #held = "";
-    stopped = false;
-
-    constructor(words) { this.#words = words; }
-
-    add(text) {
-        if (this.#words.length === 0) return text;
-        const all = this.#held + text;
-        const cut = Math.min(...this.#words.map((word) => all.indexOf(word)).filter((at) => at >= 0));
-        if (Number.isFinite(cut)) {
-            this.stopped = true;
-            this.#held = "";
-            return all.slice(0, cut);
-        }
-        let keep = 0;
-        for (const word of this.#words) {
-            for (let n = Math.min(word.length - 1, all.length); n > keep; n--) {
-                if (all.endsWith(word.slice(0, n))) keep = n;
-            }
-        }
-        this.#held = all.slice(all.length - keep);
-        return all.slice(0, all.length - keep);
-    }
-
-    rest() { return this.#held; }
-}
-
 /** Clock keeps the instants of one request, in milliseconds of the process's monotonic clock. */
 class Clock {
     arrived = performance.now();
@@ -312,7 +263,8 @@ class Clock {
 
 /** generate runs one order on a sequence, calls write with each piece of text, and resolves to the finish reason. */
 async function generate(sequence, order, clock, gone, write) {
-    const speller = new Speller(order.prompt), filter = new StopFilter(order.stop);
+    const speller = new Speller((tokens, before) => model.detokenize(tokens, false, before), order.prompt);
+    const filter = new StopFilter(order.stop);
     let finish = "length";
     await sequence.clearHistory();
     const tokens = sequence.evaluate(order.prompt, {...order.sampling, yieldEogToken: true});
@@ -328,7 +280,7 @@ async function generate(sequence, order, clock, gone, write) {
         if (clock.predicted >= order.maxTokens) break;
     }
     write(filter.add(speller.rest()) + filter.rest());
-    return finish;
+    return filter.stopped ? "stop" : finish;
 }
 
 function choice(order, text, finish, piece) {
