@@ -353,6 +353,7 @@ func (c *cursor) tokens() (int64, error) {
 func (c *cursor) labels() (map[string]string, error) {
 	labels := map[string]string{}
 	err := c.object(func(key string) error {
+		c.space()
 		at := c.pos
 		value, err := c.text()
 		switch {

@@ -10,13 +10,18 @@ import (
 	"strings"
 )
 
-// The bounds of an import.
+// bounds of an import.
+type bounds struct {
+	row   int   // bytes of one line or list element
+	file  int64 // bytes of the file
+	cases int   // rows of the file
+}
+
+var defaultBounds = bounds{row: 64 << 20, file: 1 << 30, cases: 1_000_000}
+
 const (
-	maxRow    = 64 << 20  // bytes of one line or list element
-	maxFile   = 1 << 30   // bytes of one file
-	maxCases  = 1_000_000 // rows of one file
-	maxFaults = 10        // faults that are kept; the rest are counted
-	tolerance = 1000      // one bad row in so many is left out, more fail the import
+	maxFaults = 10   // faults that are kept; the rest are counted
+	tolerance = 1000 // one bad row in so many is left out, more fail the import
 )
 
 // Fault is what is wrong with one row of a file, or with the file.
@@ -43,11 +48,15 @@ func (f *Fault) Error() string {
 // Format is assay, sharegpt or openai; "" takes the format from the first row.
 // The error is a *[Fault], several of them joined, or an error of r.
 func Read(name string, r io.Reader, format string) (*Set, error) {
+	return readWithin(defaultBounds, name, r, format)
+}
+
+func readWithin(most bounds, name string, r io.Reader, format string) (*Set, error) {
 	if _, ok := formats[format]; !ok && format != "" {
 		return nil, &Fault{File: name, What: "unknown format " + quote(format), Hint: "formats are " + strings.Join(formatNames, ", ")}
 	}
-	in := &reader{name: name, set: &Set{Name: name, Format: format}, ids: map[string]int{}}
-	rows, err := newRows(name, r)
+	in := &reader{name: name, most: most, set: &Set{Name: name, Format: format}, ids: map[string]int{}}
+	rows, err := newRows(most, name, r)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +78,7 @@ func Read(name string, r io.Reader, format string) (*Set, error) {
 // reader collects cases.
 type reader struct {
 	name   string
+	most   bounds
 	set    *Set
 	decode func(row *cursor) (Case, error)
 	ids    map[string]int // the line of each id
@@ -77,8 +87,8 @@ type reader struct {
 
 // row imports one row. Its error ends the import; a bad row alone does not.
 func (in *reader) row(row []byte, line int) error {
-	if in.rows++; in.rows > maxCases {
-		return &Fault{File: in.name, Line: line, What: fmt.Sprintf("more than %d cases", maxCases), Hint: "split the file"}
+	if in.rows++; in.rows > in.most.cases {
+		return &Fault{File: in.name, Line: line, What: fmt.Sprintf("more than %d cases", in.most.cases), Hint: "split the file"}
 	}
 	if in.decode == nil {
 		if in.set.Format == "" {
@@ -108,7 +118,7 @@ func (in *reader) row(row []byte, line int) error {
 		if len(in.set.Faults) < maxFaults {
 			in.set.Faults = append(in.set.Faults, in.fault(line, row, err))
 		}
-		if in.set.Skipped > maxCases/tolerance {
+		if in.set.Skipped > in.most.cases/tolerance {
 			_, err := in.finish()
 			return err
 		}
@@ -159,6 +169,7 @@ func (in *reader) finish() (*Set, error) {
 // JSON list.
 type rows struct {
 	name  string
+	most  int // bytes of a row
 	in    *bufio.Reader
 	line  int // of the next byte
 	list  bool
@@ -168,8 +179,8 @@ type rows struct {
 }
 
 // newRows looks at the first bytes of a file and decides how it is framed.
-func newRows(name string, r io.Reader) (*rows, error) {
-	in := bufio.NewReaderSize(&limited{r: r, name: name, left: maxFile}, 1<<16)
+func newRows(most bounds, name string, r io.Reader) (*rows, error) {
+	in := bufio.NewReaderSize(&limited{r: r, name: name, most: most.file, left: most.file}, 1<<16)
 	head, err := in.Peek(3)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, reading(name, err)
@@ -189,7 +200,7 @@ func newRows(name string, r io.Reader) (*rows, error) {
 	if string(head) == "\xef\xbb\xbf" {
 		in.Discard(3)
 	}
-	rs := &rows{name: name, in: in, line: 1, first: true}
+	rs := &rows{name: name, most: most.row, in: in, line: 1, first: true}
 	b, err := rs.token()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
@@ -230,7 +241,7 @@ func (r *rows) readLine(start int) ([]byte, error) {
 	r.buf = r.buf[:0]
 	for {
 		part, err := r.in.ReadSlice('\n')
-		if len(r.buf)+len(part) > maxRow {
+		if len(r.buf)+len(part) > r.most {
 			return nil, r.tooLong(start)
 		}
 		if err == nil {
@@ -299,7 +310,7 @@ func (r *rows) span(open byte, start int) error {
 		if err != nil {
 			return reading(r.name, err)
 		}
-		if r.buf = append(r.buf, b); len(r.buf) > maxRow {
+		if r.buf = append(r.buf, b); len(r.buf) > r.most {
 			return r.tooLong(start)
 		}
 		switch {
@@ -349,7 +360,7 @@ func (r *rows) broken(what, hint string) error {
 }
 
 func (r *rows) tooLong(line int) error {
-	return &Fault{File: r.name, Line: line, What: fmt.Sprintf("the row is longer than %d MiB", maxRow>>20), Hint: "one case a line, please: is this JSON Lines?"}
+	return &Fault{File: r.name, Line: line, What: "the row is longer than " + mebibytes(int64(r.most)), Hint: "one case a line, please: is this JSON Lines?"}
 }
 
 // reading gives an error of the underlying reader its file, and leaves a Fault
@@ -366,12 +377,17 @@ func reading(name string, err error) error {
 type limited struct {
 	r    io.Reader
 	name string
+	most int64
 	left int64
+}
+
+func mebibytes(n int64) string {
+	return strconv.FormatFloat(float64(n)/(1<<20), 'g', -1, 64) + " MiB"
 }
 
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, &Fault{File: l.name, What: fmt.Sprintf("the file is larger than %d MiB", maxFile>>20), Hint: "split the file"}
+		return 0, &Fault{File: l.name, What: "the file is larger than " + mebibytes(l.most), Hint: "split the file"}
 	}
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)
