@@ -1,0 +1,332 @@
+package llm
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// The primitives of the scanner: each consumes one piece of JSON at c.i, or
+// sets c.bad and then consumes nothing that matters.
+
+// maxDepth is how deep values that are skipped may nest.
+const maxDepth = 32
+
+func (c *chunk) space() {
+	for c.i < len(c.b) {
+		switch c.b[c.i] {
+		case ' ', '\t', '\n', '\r':
+			c.i++
+		default:
+			return
+		}
+	}
+}
+
+func (c *chunk) eat(b byte) bool {
+	if c.i < len(c.b) && c.b[c.i] == b {
+		c.i++
+		return true
+	}
+	return false
+}
+
+// enter begins an object and gives its first key, up to behind the colon; more
+// is false at the object's end, and when it is broken.
+func (c *chunk) enter() (key []byte, more bool) {
+	if !c.eat('{') {
+		c.bad = true
+		return nil, false
+	}
+	if c.space(); c.eat('}') {
+		return nil, false
+	}
+	return c.member()
+}
+
+func (c *chunk) next() (key []byte, more bool) {
+	if c.space(); c.bad || c.eat('}') {
+		return nil, false
+	}
+	if !c.eat(',') {
+		c.bad = true
+		return nil, false
+	}
+	c.space()
+	return c.member()
+}
+
+func (c *chunk) member() (key []byte, more bool) {
+	key, escaped := c.rawString()
+	c.space()
+	if c.bad || escaped || !c.eat(':') {
+		c.bad = true
+		return nil, false
+	}
+	c.space()
+	return key, true
+}
+
+func (c *chunk) enterArray() (more bool) {
+	if !c.eat('[') {
+		c.bad = true
+		return false
+	}
+	c.space()
+	return !c.eat(']')
+}
+
+func (c *chunk) nextElement() (more bool) {
+	if c.space(); c.bad || c.eat(']') {
+		return false
+	}
+	if !c.eat(',') {
+		c.bad = true
+		return false
+	}
+	c.space()
+	return true
+}
+
+// count skips an array and tells how many elements it has.
+func (c *chunk) count() (n int64) {
+	for more := c.enterArray(); more; more = c.nextElement() {
+		c.skip(0)
+		n++
+	}
+	return n
+}
+
+// null consumes a null if there is one.
+func (c *chunk) null() bool {
+	if c.i < len(c.b) && c.b[c.i] == 'n' {
+		c.literal("null")
+		return true
+	}
+	return false
+}
+
+func (c *chunk) literal(word string) {
+	if len(c.b)-c.i < len(word) || string(c.b[c.i:c.i+len(word)]) != word {
+		c.bad = true
+		return
+	}
+	c.i += len(word)
+}
+
+// plainByte marks the bytes that stand for themselves in a JSON string.
+var plainByte = func() (is [256]bool) {
+	for b := range is {
+		is[b] = b >= ' ' && b != '"' && b != '\\'
+	}
+	return is
+}()
+
+// rawString consumes a string and returns what is between its quotes.
+func (c *chunk) rawString() (raw []byte, escaped bool) {
+	if !c.eat('"') {
+		c.bad = true
+		return nil, false
+	}
+	b := c.b
+	for i := c.i; i < len(b); i++ {
+		if plainByte[b[i]] {
+			continue
+		}
+		switch b[i] {
+		case '"':
+			raw = b[c.i:i]
+			c.i = i + 1
+			return raw, escaped
+		case '\\':
+			escaped = true
+			i++
+			if i == len(b) {
+				break
+			}
+			switch b[i] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+				continue
+			case 'u':
+				if _, ok := hex4(b, i+1); ok {
+					i += 4
+					continue
+				}
+			}
+		}
+		break
+	}
+	c.bad = true
+	return nil, false
+}
+
+// str consumes a string or null and returns its text.
+func (c *chunk) str() []byte {
+	if c.null() {
+		return nil
+	}
+	raw, escaped := c.rawString()
+	if escaped {
+		raw = c.unescape(raw)
+	}
+	if !utf8.Valid(raw) {
+		raw = c.repair(raw)
+	}
+	return raw
+}
+
+// repair puts text into scratch with U+FFFD for each byte that is not UTF-8.
+func (c *chunk) repair(raw []byte) []byte {
+	c.has |= hasInvalid
+	from := len(c.scratch)
+	for len(raw) > 0 {
+		r, size := utf8.DecodeRune(raw)
+		c.scratch = utf8.AppendRune(c.scratch, r)
+		raw = raw[size:]
+	}
+	return c.scratch[from:len(c.scratch):len(c.scratch)]
+}
+
+func hex4(b []byte, i int) (rune, bool) {
+	if len(b)-i < 4 {
+		return 0, false
+	}
+	var r rune
+	for _, d := range b[i : i+4] {
+		switch {
+		case '0' <= d && d <= '9':
+			d -= '0'
+		case 'a' <= d && d <= 'f':
+			d -= 'a' - 10
+		case 'A' <= d && d <= 'F':
+			d -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(d)
+	}
+	return r, true
+}
+
+// unescape puts the text of a string with valid escapes into scratch. A half of
+// a surrogate pair that stands alone becomes U+FFFD.
+func (c *chunk) unescape(raw []byte) []byte {
+	from := len(c.scratch)
+	out := c.scratch
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		i++
+		switch raw[i] {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r, _ := hex4(raw, i+1)
+			i += 4
+			if utf16.IsSurrogate(r) {
+				low, ok := rune(0), false
+				if len(raw)-i > 6 && raw[i+1] == '\\' && raw[i+2] == 'u' {
+					low, ok = hex4(raw, i+3)
+				}
+				if r = utf16.DecodeRune(r, low); ok && r != utf8.RuneError {
+					i += 6
+				} else {
+					r = utf8.RuneError
+				}
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			out = append(out, raw[i])
+		}
+	}
+	c.scratch = out
+	return out[from:len(out):len(out)]
+}
+
+// integer consumes an integer. A number with a fraction or an exponent, or of
+// many digits, is unusual here.
+func (c *chunk) integer() (n int64) {
+	from := c.i
+	c.number()
+	if c.bad {
+		return 0
+	}
+	text, negative := c.b[from:c.i], false
+	if text[0] == '-' {
+		text, negative = text[1:], true
+	}
+	n, ok := digits(text)
+	c.bad = !ok || n > maxNumber
+	if negative {
+		return -n
+	}
+	return n
+}
+
+// maxNumber is the largest count taken as it is: floats hold it exactly.
+const maxNumber = 1 << 53
+
+// number consumes a number of JSON's grammar.
+func (c *chunk) number() {
+	run := func() bool {
+		from := c.i
+		for c.i < len(c.b) && '0' <= c.b[c.i] && c.b[c.i] <= '9' {
+			c.i++
+		}
+		return c.i > from
+	}
+	c.eat('-')
+	if !c.eat('0') && !run() {
+		c.bad = true
+		return
+	}
+	if c.eat('.') && !run() {
+		c.bad = true
+		return
+	}
+	if c.eat('e') || c.eat('E') {
+		if !c.eat('+') {
+			c.eat('-')
+		}
+		if !run() {
+			c.bad = true
+		}
+	}
+}
+
+// skip consumes any value, checking its grammar.
+func (c *chunk) skip(depth int) {
+	if depth == maxDepth || c.i == len(c.b) {
+		c.bad = true
+		return
+	}
+	switch c.b[c.i] {
+	case '"':
+		c.rawString()
+	case '{':
+		for _, more := c.enter(); more; _, more = c.next() {
+			c.skip(depth + 1)
+		}
+	case '[':
+		for more := c.enterArray(); more; more = c.nextElement() {
+			c.skip(depth + 1)
+		}
+	case 't':
+		c.literal("true")
+	case 'f':
+		c.literal("false")
+	case 'n':
+		c.literal("null")
+	default:
+		c.number()
+	}
+}
