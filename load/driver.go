@@ -1,0 +1,255 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/assay-llm/assay/llm"
+	"github.com/assay-llm/assay/pace"
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/workload"
+)
+
+// Sender sends one request and fills the record with what became of it;
+// *llm.Client is one. It is called from many goroutines at once.
+type Sender interface {
+	Do(ctx context.Context, epoch time.Time, req *llm.Request, rec *record.Record) llm.Answer
+}
+
+// Config says what to send, to whom, and where the records go.
+type Config struct {
+	Plan    *workload.Plan
+	Variant string
+	Client  Sender
+	Epoch   time.Time // of the run; all instants count from it
+
+	Blocks int           // blocks that the plan is cut into; 0: 1
+	Cap    int           // requests in flight at once in an open loop; 0: 4096
+	Drain  time.Duration // how long requests in flight may go on after the schedule's end; 0: 30 s
+
+	// Sink takes each finished record with its answer and owns both from then on.
+	// It is called from many goroutines. An error stops the run.
+	Sink func(*record.Record, llm.Answer) error
+
+	Monitor *Monitor // nil: nobody watches the client
+	Live    *Live    // nil: nobody watches the run
+	Virtual bool     // time is virtual (testing/synctest): wait on plain timers
+}
+
+const (
+	defaultCap   = 4096
+	defaultDrain = 30 * time.Second
+	maxBacklog   = 100_000 // shots that may wait for the cap; more are dropped and recorded
+	warmUpUsers  = 8       // requests in flight at once while warming up
+)
+
+// errDrain is the cause of cutting what is in flight when the drain is over.
+var errDrain = errors.New("not done by the end of the drain")
+
+// Driver sends one plan to one variant, a block at a time. Its methods are for
+// one goroutine.
+type Driver struct {
+	cfg    Config
+	waiter *pace.Waiter
+
+	// Where the plan stands between blocks.
+	next  func() (workload.Shot, bool)
+	stop  func()
+	held  *workload.Shot // pulled, but due in a later block
+	base  time.Duration  // due offset at which the next block starts
+	sent  int64          // open loop by count: shots of the blocks so far
+	users []*user
+}
+
+// New returns a driver at the start of the plan. Close it when done.
+func New(cfg Config) (*Driver, error) {
+	if cfg.Plan == nil || cfg.Client == nil || cfg.Sink == nil || cfg.Epoch.IsZero() {
+		return nil, errors.New("load: a driver needs a plan, a client, a sink and an epoch")
+	}
+	if cfg.Blocks < 0 || cfg.Cap < 0 || cfg.Drain < 0 {
+		return nil, fmt.Errorf("load: blocks %d, cap %d and drain %v must not be negative", cfg.Blocks, cfg.Cap, cfg.Drain)
+	}
+	cfg.Blocks = max(cfg.Blocks, 1)
+	if cfg.Cap == 0 {
+		cfg.Cap = defaultCap
+	}
+	if cfg.Drain == 0 {
+		cfg.Drain = defaultDrain
+	}
+	d := &Driver{cfg: cfg, waiter: pace.Plain()}
+	if !cfg.Virtual {
+		d.waiter = pace.New()
+	}
+	if cfg.Plan.Open() {
+		d.next, d.stop = iter.Pull(cfg.Plan.All())
+	} else {
+		d.users = newUsers(cfg.Plan)
+	}
+	return d, nil
+}
+
+// Close gives back what the driver holds.
+func (d *Driver) Close() error {
+	if d.stop != nil {
+		d.stop()
+	}
+	for _, u := range d.users {
+		u.stop()
+	}
+	return d.waiter.Close()
+}
+
+// Block sends block index (from 0, in order) and returns the window in which it
+// measured, once everything in flight has ended. When ctx ends it stops sending,
+// drains, and returns the window so far with ctx's cause.
+func (d *Driver) Block(ctx context.Context, index int) (record.Window, error) {
+	f := d.flight(ctx, index, record.Measured)
+	begin := time.Now()
+	w := record.Window{Variant: d.cfg.Variant, Workload: d.cfg.Plan.Name(), Block: index, Start: d.instant(begin)}
+	var end time.Time
+	if d.cfg.Plan.Open() {
+		end = d.sendOpen(f, index, begin)
+	} else {
+		end = d.sendClosed(f, index, begin)
+	}
+	w.End = d.instant(end)
+	return w, f.finish()
+}
+
+// WarmUp sends the plan's warm-up shots, a few at a time, and waits for them.
+func (d *Driver) WarmUp(ctx context.Context) error {
+	f := d.flight(ctx, 0, record.WarmUp)
+	f.cap = warmUpUsers
+	for shot := range d.cfg.Plan.WarmUp() {
+		if !f.waitBelowCap() {
+			break
+		}
+		f.offer(shot, time.Now())
+	}
+	return f.finish()
+}
+
+func (d *Driver) instant(t time.Time) record.Instant { return record.At(t.Sub(d.cfg.Epoch)) }
+
+// peek returns the next shot of an open plan without taking it.
+func (d *Driver) peek() *workload.Shot {
+	if d.held == nil {
+		if shot, ok := d.next(); ok {
+			d.held = &shot
+		}
+	}
+	return d.held
+}
+
+// sendOpen offers each shot of the block at its due instant and returns the
+// block's end by the schedule, or now if the context ended it.
+func (d *Driver) sendOpen(f *flight, index int, begin time.Time) time.Time {
+	blocks, length := int64(d.cfg.Blocks), d.cfg.Plan.For()
+	byTime := d.cfg.Plan.Spec().Requests == 0
+	until := length / time.Duration(blocks) * time.Duration(index+1)
+	if index+1 == d.cfg.Blocks {
+		until = length
+	}
+	count := d.cfg.Plan.Planned() * int64(index+1) / blocks
+	last := d.base
+	for shot := d.peek(); shot != nil; shot = d.peek() {
+		if byTime && shot.Due >= until || !byTime && d.sent >= count {
+			break
+		}
+		due := begin.Add(shot.Due - d.base)
+		if d.waiter.Until(f.sending, due) != nil {
+			return time.Now()
+		}
+		last = shot.Due
+		f.offer(*shot, due)
+		d.sent++
+		d.held = nil
+	}
+	end := begin.Add(last - d.base)
+	if byTime {
+		end, last = begin.Add(until-d.base), until
+	}
+	d.base = last
+	if d.waiter.Until(f.sending, end) != nil {
+		return time.Now()
+	}
+	return end
+}
+
+// user is one virtual user of a closed loop.
+type user struct {
+	next    func() (workload.Shot, bool)
+	stop    func()
+	held    *workload.Shot
+	stagger time.Duration // of its first shot: repeated at the start of each block
+	started bool
+}
+
+func newUsers(p *workload.Plan) []*user {
+	users := make([]*user, p.Users())
+	for i := range users {
+		next, stop := iter.Pull(p.Stripe(i, len(users)))
+		users[i] = &user{next: next, stop: stop}
+	}
+	return users
+}
+
+func (u *user) peek() *workload.Shot {
+	if u.held == nil {
+		if shot, ok := u.next(); ok {
+			u.held = &shot
+			if !u.started {
+				u.started, u.stagger = true, shot.Think
+			}
+		}
+	}
+	return u.held
+}
+
+// sendClosed lets every user send until the block's time or count is over and
+// returns the end of sending: the block's end if it is timed, else the moment
+// at which the last user was done.
+func (d *Driver) sendClosed(f *flight, index int, begin time.Time) time.Time {
+	var end time.Time
+	limit := int64(-1)
+	if n := int64(d.cfg.Plan.Spec().Requests); n > 0 {
+		limit = n * int64(index+1) / int64(d.cfg.Blocks)
+	}
+	if length := time.Duration(d.cfg.Plan.Spec().For); length > 0 {
+		end = begin.Add(length / time.Duration(d.cfg.Blocks))
+		over := time.AfterFunc(time.Until(end), f.startDrain)
+		defer over.Stop()
+	}
+	var users sync.WaitGroup
+	for _, u := range d.users {
+		users.Go(func() {
+			waiter := pace.Plain()
+			for due, first := begin, true; ; first = false {
+				shot := u.peek()
+				if shot == nil || limit >= 0 && shot.Index >= limit {
+					return
+				}
+				if first {
+					due = due.Add(u.stagger)
+				} else {
+					due = due.Add(shot.Think)
+				}
+				if !end.IsZero() && !due.Before(end) || waiter.Until(f.sending, due) != nil {
+					return
+				}
+				u.held = nil
+				f.do(job{shot: *shot, due: due})
+				due = time.Now()
+			}
+		})
+	}
+	users.Wait()
+	if end.IsZero() || time.Now().Before(end) {
+		return time.Now()
+	}
+	return end
+}

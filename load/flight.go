@@ -1,0 +1,235 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/assay-llm/assay/llm"
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/workload"
+)
+
+// job is one shot that came due.
+type job struct {
+	shot    workload.Shot
+	due     time.Time
+	delayed bool // waited for the cap
+}
+
+// flight is everything in the air during one block.
+type flight struct {
+	d       *Driver
+	block   int
+	phase   record.Phase
+	cap     int
+	run     context.Context // the caller's: when it ends, the run is told to stop
+	sending context.Context // ends when nothing more may be sent
+	asking  context.Context // ends when what is in flight is cut
+	halt    context.CancelCauseFunc
+	cut     context.CancelCauseFunc
+	work    chan job
+	workers sync.WaitGroup
+	drain   sync.Once
+	timer   *time.Timer // cuts what is in flight
+	unwatch func() bool // forgets run
+
+	mu      sync.Mutex
+	free    sync.Cond // a place below the cap came free, or sending ended
+	flying  int
+	backlog []job // due, waiting for the cap
+	err     error // first failure of the sink
+}
+
+// flight starts with ctx as the end of sending; requests in flight outlive it.
+func (d *Driver) flight(ctx context.Context, block int, phase record.Phase) *flight {
+	f := &flight{d: d, block: block, phase: phase, cap: d.cfg.Cap, run: ctx, work: make(chan job)}
+	f.free.L = &f.mu
+	f.sending, f.halt = context.WithCancelCause(ctx)
+	f.asking, f.cut = context.WithCancelCause(context.WithoutCancel(ctx))
+	f.unwatch = context.AfterFunc(ctx, func() {
+		f.startDrain()
+		f.free.Broadcast()
+	})
+	return f
+}
+
+// offer sends a shot that is due, or lets it wait for the cap, or drops it.
+func (f *flight) offer(shot workload.Shot, due time.Time) {
+	j := job{shot: shot, due: due}
+	f.mu.Lock()
+	switch {
+	case f.flying < f.cap:
+		f.flying++
+	case len(f.backlog) < maxBacklog:
+		j.delayed = true
+		f.backlog = append(f.backlog, j)
+		f.mu.Unlock()
+		return
+	default:
+		f.mu.Unlock()
+		f.drop(j, record.ClientOverload, fmt.Sprintf("%d requests in flight and %d waiting", f.cap, maxBacklog))
+		return
+	}
+	f.mu.Unlock()
+	select {
+	case f.work <- j: // a worker was idle
+	default:
+		f.workers.Go(func() { f.serve(j) })
+	}
+}
+
+// serve does jobs until the flight is over.
+func (f *flight) serve(j job) {
+	for ok := true; ok; {
+		f.do(j)
+		if j, ok = f.takeWaiting(); ok {
+			continue
+		}
+		j, ok = <-f.work
+	}
+}
+
+// takeWaiting returns the job that waited longest for the cap, or gives the
+// place back.
+func (f *flight) takeWaiting() (job, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.backlog) > 0 && f.sending.Err() == nil {
+		j := f.backlog[0]
+		f.backlog = f.backlog[1:]
+		return j, true
+	}
+	f.flying--
+	f.free.Broadcast()
+	return job{}, false
+}
+
+// waitBelowCap waits for a place below the cap; false means that sending ended.
+func (f *flight) waitBelowCap() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.flying >= f.cap && f.sending.Err() == nil {
+		f.free.Wait()
+	}
+	return f.sending.Err() == nil
+}
+
+// do sends one job and hands its record over.
+func (f *flight) do(j job) {
+	cfg := &f.d.cfg
+	rec := f.record(j)
+	rec.Admit = f.d.instant(time.Now())
+	if cfg.Live != nil {
+		cfg.Live.began(f.phase)
+	}
+	answer := cfg.Client.Do(f.asking, cfg.Epoch, request(&j.shot), rec)
+	if rec.Outcome == record.Interrupted && context.Cause(f.asking) == errDrain {
+		rec.Outcome = record.TotalTimeout
+		rec.Detail = fmt.Sprintf("not done %v after the end of the schedule", cfg.Drain)
+	}
+	f.deliver(rec, answer)
+}
+
+func (f *flight) drop(j job, why record.Outcome, detail string) {
+	rec := f.record(j)
+	rec.Outcome, rec.Detail = why, detail
+	f.deliver(rec, llm.Answer{})
+}
+
+func (f *flight) deliver(rec *record.Record, answer llm.Answer) {
+	cfg := &f.d.cfg
+	if cfg.Monitor != nil {
+		cfg.Monitor.observe(rec)
+	}
+	if cfg.Live != nil {
+		cfg.Live.ended(rec)
+	}
+	if err := cfg.Sink(rec, answer); err != nil {
+		f.mu.Lock()
+		if f.err == nil {
+			f.err = err
+		}
+		f.mu.Unlock()
+		f.halt(err)
+		f.cut(err)
+	}
+}
+
+// record starts the record of a shot.
+func (f *flight) record(j job) *record.Record {
+	s := &j.shot
+	rec := &record.Record{
+		Shot: s.Index, Variant: f.d.cfg.Variant, Workload: s.Workload, Phase: f.phase, Block: f.block,
+		Case: s.Case, Session: s.Session, Turn: s.Turn, Tenant: s.Tenant,
+		Stream: s.Stream, MaxTokens: s.MaxTokens, PromptBytes: int64(len(s.Prompt)), Labels: s.Labels,
+		Due: f.d.instant(j.due),
+	}
+	for i := range s.Messages {
+		rec.PromptBytes += int64(len(s.Messages[i].Content))
+	}
+	if j.delayed {
+		rec.Flags |= record.FlagDelayedByCap
+	}
+	return rec
+}
+
+func request(s *workload.Shot) *llm.Request {
+	seed := s.Seed
+	return &llm.Request{
+		Messages: s.Messages, Prompt: s.Prompt, MaxTokens: s.MaxTokens, Stream: s.Stream,
+		IgnoreEOS: s.IgnoreEOS, Temperature: s.Temperature, Seed: &seed,
+	}
+}
+
+// startDrain gives what is in flight Config.Drain from now, then cuts it: as a
+// timeout when the schedule ended, with the run's own cause when it was stopped.
+// Only the first call counts.
+func (f *flight) startDrain() {
+	f.drain.Do(func() {
+		f.timer = time.AfterFunc(f.d.cfg.Drain, func() {
+			cause := context.Cause(f.run)
+			if cause == nil {
+				cause = errDrain
+			}
+			f.halt(cause)
+			f.cut(cause)
+			f.free.Broadcast()
+		})
+	})
+}
+
+// finish waits for what is in flight, at most for the drain, accounts for what
+// still waited, and returns the sink's failure or the run's cause to stop.
+func (f *flight) finish() error {
+	f.startDrain()
+	defer f.cut(nil)
+	defer f.halt(nil)
+	defer f.timer.Stop()
+	defer f.unwatch()
+
+	f.mu.Lock()
+	for f.flying > 0 {
+		f.free.Wait()
+	}
+	waiting, err := f.backlog, f.err
+	f.backlog = nil
+	f.mu.Unlock()
+	close(f.work)
+	f.workers.Wait()
+	for _, j := range waiting {
+		if f.run.Err() != nil || err != nil {
+			f.drop(j, record.Interrupted, "waited for the cap on requests in flight when the run was stopped")
+		} else {
+			f.drop(j, record.ClientOverload, fmt.Sprintf("waited for the cap of %d requests in flight until the end of the drain", f.cap))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("keeping the records: %w", err)
+	}
+	if f.run.Err() != nil {
+		return context.Cause(f.run)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package load
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assay-llm/assay/record"
+)
+
+// Monitor watches the load client while it works: how late it sends, how late
+// it stamps, whether it stood still, what it takes of the machine. Run it beside
+// the drivers of a run; then ask for the Certificate. Its methods are safe for
+// concurrent use.
+type Monitor struct {
+	epoch   time.Time
+	virtual bool
+
+	mu      sync.Mutex
+	seconds map[int]*second
+}
+
+// second is what happened in one second of the run.
+type second struct {
+	record.ClientSecond
+	send, stamp histogram
+	ended       int64 // requests that ended; with Sent it gives what is in flight
+}
+
+// NewMonitor returns a monitor of the client of the run that began at epoch. In
+// virtual time (testing/synctest) the process has no figures: they are negative.
+func NewMonitor(epoch time.Time, virtual bool) *Monitor {
+	return &Monitor{epoch: epoch, virtual: virtual, seconds: make(map[int]*second)}
+}
+
+// beat is how often the heartbeat looks whether the process runs.
+const beat = 5 * time.Millisecond
+
+// Run takes the process's figures once a second, and its pulse between, until
+// ctx ends. It returns nil.
+func (m *Monitor) Run(ctx context.Context) error {
+	pulse := time.NewTicker(beat)
+	defer pulse.Stop()
+	var process meter
+	if !m.virtual {
+		process.read() // the first reading is the base of the first second
+	}
+	last := time.Now()
+	current := m.index(last)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pulse.C:
+		}
+		now := time.Now()
+		if gap := now.Sub(last) - beat; gap > 0 {
+			m.at(m.index(now), func(s *second) { s.Stall = max(s.Stall, gap) })
+		}
+		last = now
+		if i := m.index(now); i != current {
+			if !m.virtual {
+				figures := process.read()
+				m.at(current, func(s *second) { figures.into(&s.ClientSecond) })
+			}
+			current = i
+		}
+	}
+}
+
+func (m *Monitor) index(t time.Time) int { return int(max(t.Sub(m.epoch), 0) / time.Second) }
+
+// at changes the account of second i.
+func (m *Monitor) at(i int, change func(*second)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(m.secondLocked(i))
+}
+
+func (m *Monitor) secondLocked(i int) *second {
+	s := m.seconds[i]
+	if s == nil {
+		s = &second{ClientSecond: record.ClientSecond{
+			Second: i, CPU: -1, GCPauseMax: -1, SchedP99: -1, Descriptors: -1, Limit: -1, StampLagMax: -1,
+		}}
+		m.seconds[i] = s
+	}
+	return s
+}
+
+// ofLocked returns the second in which t fell; nil when t did not happen.
+func (m *Monitor) ofLocked(t record.Instant) *second {
+	d, ok := t.Offset()
+	if !ok {
+		return nil
+	}
+	return m.secondLocked(int(d / time.Second))
+}
+
+// observe takes the client's own times off a finished record.
+func (m *Monitor) observe(r *record.Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.ofLocked(r.Send); s != nil {
+		s.Sent++
+		if lag, ok := ownLag(r); ok {
+			s.send.add(lag)
+		}
+	}
+	if s := m.ofLocked(r.Due); s != nil {
+		switch r.Outcome {
+		case record.ClientOverload:
+			s.Dropped++
+		case record.ClientFault:
+			s.Errors++
+		}
+		if r.Flags&record.FlagDelayedByCap != 0 {
+			s.Delayed++
+		}
+	}
+	if s := m.ofLocked(r.EOF); s != nil && r.Send.Set() {
+		s.ended++
+	}
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.Lag < 0 {
+			continue
+		}
+		if s := m.ofLocked(e.At); s != nil {
+			s.stamp.add(e.Lag)
+			s.StampLagMax = max(s.StampLagMax, e.Lag)
+		}
+	}
+}
+
+// ownLag is how late the client sent for reasons of its own: from the due
+// instant to the first byte, less the wait for the cap (which has its own
+// count) and less dialling (which is the network's and the server's).
+func ownLag(r *record.Record) (time.Duration, bool) {
+	lag, ok := r.Send.Sub(r.Due)
+	if !ok {
+		return 0, false
+	}
+	if wait, ok := r.Admit.Sub(r.Due); ok && r.Flags&record.FlagDelayedByCap != 0 {
+		lag -= wait
+	}
+	if dial, ok := r.ConnEnd.Sub(r.ConnStart); ok && !r.Reused {
+		lag -= dial
+	}
+	return max(lag, 0), true
+}
+
+// rows returns the seconds in order, with their quantiles.
+func (m *Monitor) rows() []record.ClientSecond {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var rows []record.ClientSecond
+	flying := int64(0)
+	for _, i := range slices.Sorted(maps.Keys(m.seconds)) {
+		s := m.seconds[i]
+		flying += s.Sent - s.ended
+		row := s.ClientSecond
+		row.InFlight = flying
+		row.SendLagP50, row.SendLagP99 = s.send.quantile(.5), s.send.quantile(.99)
+		row.SendLagMax, row.StampLagP99 = s.send.quantile(1), s.stamp.quantile(.99)
+		rows = append(rows, row)
+	}
+	return rows
+}
