@@ -119,7 +119,7 @@ func (d *document) value(n *Node, v reflect.Value, f *field) {
 	if d.faults.total == before && f != nil {
 		d.within(n, v, f)
 	}
-	if d.faults.total == before {
+	if d.faults.total == before && !d.tainted[n.y] {
 		if x, ok := v.Addr().Interface().(Checker); ok {
 			x.CheckConfig(n)
 		}
@@ -155,26 +155,28 @@ func (d *document) plain(n *Node, v reflect.Value, f *field) {
 func (d *document) fields(n *Node, v reflect.Value) {
 	info := d.info(v.Type())
 	if !n.IsMapping() {
-		hint := "write key: value, one a line"
-		if len(info.names) > 0 {
-			hint = "write it as " + info.names[0] + ": …"
-			if n.Kind() == Null {
-				hint = "give it a value, or remove the key"
-			}
-		}
+		wants := "wants a mapping"
 		if n.parent == nil {
-			n.Fault("wants keys and values, got "+n.got(), hint)
-			return
+			wants = "wants keys and values"
 		}
-		n.Fault("wants a mapping, got "+n.got(), hint)
+		hint := "write {}"
+		if n.Kind() == Null && n.parent != nil {
+			hint = "give it a value, or remove the key"
+		} else if len(info.names) > 0 {
+			hint = "start with " + info.names[0] + ": …"
+		}
+		n.Fault(wants+", got "+n.got(), hint)
 		return
 	}
 	before := d.faults.total
+	misspelt := make(map[string]bool)
 	for _, p := range n.Pairs() {
 		i, known := info.byName[p.Key]
 		if !known {
 			hint := ""
 			if !d.faults.full() {
+				meant, _ := suggest(p.Key, info.names)
+				misspelt[meant] = true
 				hint = oneOfHint(p.Key, info.names)
 			}
 			p.KeyNode.Fault("unknown key", hint)
@@ -184,15 +186,19 @@ func (d *document) fields(n *Node, v reflect.Value) {
 		d.value(p.Value, v.FieldByIndex(f.index), f)
 	}
 	for i := range info.fields {
-		if f := &info.fields[i]; f.required {
+		if f := &info.fields[i]; f.required && !misspelt[f.name] {
 			d.require(n, v.FieldByIndex(f.index), f)
 		}
 	}
-	if d.faults.total != before {
+	if d.faults.total != before || d.tainted[n.y] {
 		return
 	}
 	for _, index := range info.inlined {
-		if x, ok := v.FieldByIndex(index).Addr().Interface().(Checker); ok {
+		p := v.FieldByIndex(index).Addr()
+		if !p.CanInterface() {
+			continue // embedded by an unexported name: the outer struct has its method
+		}
+		if x, ok := p.Interface().(Checker); ok {
 			x.CheckConfig(n)
 		}
 	}
@@ -312,25 +318,25 @@ func (d *document) dynamic(n *Node, v reflect.Value) {
 
 // within checks the min and max tags, which are written as the document would.
 func (d *document) within(n *Node, v reflect.Value, f *field) {
-	if f.min != "" {
-		limit, strict := strings.CutPrefix(f.min, ">")
-		if c := compareTo(v, limit); c < 0 || strict && c == 0 {
-			if strict {
-				n.Fault("must be more than "+limit, "use a larger value")
-			} else {
-				n.Fault("must be at least "+limit, "write "+limit+" or more")
-			}
-			return
+	refuse := func(loose, tight, limit, hint, larger string, strict bool) {
+		got := ", got " + clip(n.Scalar())
+		switch {
+		case f.min == f.max:
+			n.Fault("must be "+limit+got, "write "+limit)
+		case strict:
+			n.Fault("must be "+tight+" "+limit+got, "use a "+larger+" value")
+		default:
+			n.Fault("must be "+loose+" "+limit+got, "write "+limit+" or "+hint)
 		}
 	}
-	if f.max != "" {
-		limit, strict := strings.CutPrefix(f.max, "<")
+	if limit, strict := strings.CutPrefix(f.min, ">"); limit != "" {
+		if c := compareTo(v, limit); c < 0 || strict && c == 0 {
+			refuse("at least", "more than", limit, "more", "larger", strict)
+		}
+	}
+	if limit, strict := strings.CutPrefix(f.max, "<"); limit != "" {
 		if c := compareTo(v, limit); c > 0 || strict && c == 0 {
-			if strict {
-				n.Fault("must be less than "+limit, "use a smaller value")
-			} else {
-				n.Fault("must be at most "+limit, "write "+limit+" or less")
-			}
+			refuse("at most", "less than", limit, "less", "smaller", strict)
 		}
 	}
 }

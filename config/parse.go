@@ -41,10 +41,13 @@ type document struct {
 	cursor cursor
 	root   *Node
 	bad    map[*yaml.Node]bool // refused by check: their faults are reported, their content is not to be used
-	nodes  int
-	path   []step // of the node that is checked
-	faults faultList
-	types  map[typeKey]*structInfo
+	// tainted are the nodes that hold a refused one somewhere: rules across their
+	// fields would judge what is not all there.
+	tainted map[*yaml.Node]bool
+	nodes   int
+	path    []step // of the node that is checked
+	faults  faultList
+	types   map[typeKey]*structInfo
 }
 
 // fault reports a fault of the file at an offset, before there are nodes.
@@ -118,7 +121,7 @@ func (d *document) parse() bool {
 		return false
 	}
 	d.root = &Node{doc: d, y: docs[0].Content[0], index: -1}
-	d.bad = make(map[*yaml.Node]bool)
+	d.bad, d.tainted = make(map[*yaml.Node]bool), make(map[*yaml.Node]bool)
 	return d.check(d.root.y, 1)
 }
 
@@ -254,6 +257,12 @@ func (d *document) check(y *yaml.Node, depth int) bool {
 	case y.Style&yaml.TaggedStyle != 0 || d.byteAt(y.Line, y.Column) == '!':
 		d.refuse(y, "tags (!) are not allowed", "remove the tag")
 	}
+	before := d.faults.total
+	defer func() {
+		if d.faults.total != before {
+			d.tainted[y] = true
+		}
+	}()
 	if y.Kind == yaml.MappingNode {
 		return d.checkMapping(y, depth)
 	}
@@ -292,12 +301,15 @@ func (d *document) checkMapping(y *yaml.Node, depth int) bool {
 		if !d.check(k, depth+1) {
 			return false
 		}
-		d.path = append(d.path, step{k.Value, -1})
+		here := len(d.path)
+		if k.Kind == yaml.ScalarNode {
+			d.path = append(d.path, step{k.Value, -1})
+		}
 		d.checkKey(k, first)
 		if !d.check(v, depth+1) {
 			return false
 		}
-		d.path = d.path[:len(d.path)-1]
+		d.path = d.path[:here]
 	}
 	return true
 }

@@ -311,8 +311,8 @@ func parseCount(s string) (Count, *misfit) {
 		if w := words[name]; w != "" {
 			return "write " + number + w
 		}
-		if plain := strings.NewReplacer("_", "", ",", "").Replace(s); integer.MatchString(plain) {
-			return "write " + plain
+		if whole, ok := wholeOf(s); ok {
+			return "write " + whole
 		}
 		return "write a number, or one with k (1,000) or M (1,000,000)"
 	})

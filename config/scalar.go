@@ -65,7 +65,9 @@ func decodeBool(n *Node, v reflect.Value) {
 	switch {
 	case n.Kind() == Bool && (s == "true" || s == "false"):
 		v.SetBool(s == "true")
-	case n.Kind() == Bool || n.Kind() == Text && (doubtful(s) || s == "true" || s == "false"):
+	case n.Quoted() && (s == "true" || s == "false"):
+		n.Fault("wants true or false, got "+n.got(), "write "+s+" without quotes")
+	case n.Kind() == Bool || n.Kind() == Text && doubtful(s):
 		n.Fault("wants true or false, got "+s, "write "+boolOf(s))
 	default:
 		n.Fault("wants true or false, got "+n.got(), "write true or false")
@@ -131,12 +133,22 @@ func integerHint(n *Node) string {
 	if n.Quoted() && integer.MatchString(s) {
 		return "write " + s + " without quotes"
 	}
-	if n.Kind() == Number || n.Kind() == Text {
-		if f, err := strconv.ParseFloat(strings.NewReplacer("_", "", ",", "").Replace(s), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1e15 {
-			return "write " + strconv.FormatFloat(f, 'f', -1, 64)
-		}
+	if whole, ok := wholeOf(s); ok && n.IsScalar() {
+		return "write " + whole
 	}
 	return "write a whole number such as 12"
+}
+
+// wholeOf rewrites the ways to write a whole number that are refused.
+func wholeOf(s string) (string, bool) {
+	s = strings.NewReplacer("_", "", ",", "").Replace(s)
+	if i, err := strconv.ParseInt(s, 0, 64); err == nil && strings.ContainsAny(s, "xXbBoO") {
+		return strconv.FormatInt(i, 10), true // 0x10; but 010 is meant as 10 by most
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return strconv.FormatFloat(f, 'f', -1, 64), true
+	}
+	return "", false
 }
 
 func decimalHint(n *Node) string {

@@ -29,7 +29,7 @@ var rules = []rule{
 	{"did not find expected '-' indicator", "the indentation fits none of the open levels", "start the entry with -, or line it up with the keys above it", nil, true},
 	{"did not find expected ',' or ']'", "the [ is not closed", "close it with ], and put commas between the entries", lastOpen('[', ']'), true},
 	{"did not find expected ',' or '}'", "the { is not closed", "close it with }, and put commas between the entries", lastOpen('{', '}'), true},
-	{"did not find expected node content", "a value is missing", "write it, or close the bracket", brackets, true},
+	{"did not find expected node content", "a value is missing", "write it, or close the bracket", missing, true},
 	{"did not find expected <document start>", "more text after the end of the document", "remove it, or check the indentation", nil, true},
 	{"undefined tag handle", "tags (!) are not allowed", "remove the tag", anyOf("!"), true},
 	{"found unexpected end of stream", "the quote is not closed", "close it", openQuote, false},
@@ -92,8 +92,15 @@ func (d *document) syntax(err error) {
 	if r.at != nil {
 		at = r.at(text)
 	}
+	if strings.HasPrefix(r.says, "did not find expected ','") && at < 0 {
+		// The brackets of the line match: it is an entry that does not end.
+		r.what, r.hint, at = "an entry goes on where it should end", `put a comma, or quote the text if it contains ": "`, entryColon(text)
+	}
 	if at < 0 {
 		at = indent(text)
+	}
+	if strings.HasPrefix(text[at:], ":") && at == indent(text) {
+		r.what, r.hint = `a ":" without a key before it`, "write the key"
 	}
 	d.faultAt(line, utf8.RuneCountInString(text[:at])+1, r.what, r.hint)
 }
@@ -277,9 +284,56 @@ func openQuote(line string) int {
 // reserved finds a character that YAML keeps for itself at the start of a value.
 func reserved(line string) int { return starts("@`%|>\t")(line) }
 
-// brackets finds the last bracket that is not closed on its line.
-func brackets(line string) int {
-	return max(lastOpen('[', ']')(line), lastOpen('{', '}')(line))
+// entryColon finds the second ": " of one entry of a list or mapping in
+// brackets.
+func entryColon(line string) int {
+	seen := false
+	for i := range len(line) {
+		switch line[i] {
+		case ',', '{', '[', '}', ']':
+			seen = false
+		case ':':
+			if !strings.HasPrefix(line[i+1:], " ") {
+				continue
+			}
+			if seen {
+				return i
+			}
+			seen = true
+		}
+	}
+	return -1
+}
+
+// missing finds where a value should stand in brackets and does not: a comma
+// after an opening bracket or another comma, a closing bracket that closes
+// nothing, or else the last bracket that is left open.
+func missing(line string) int {
+	var open []int
+	last := byte(':')
+	for i := range len(line) {
+		c := line[i]
+		switch c {
+		case ' ', '\t':
+			continue
+		case '[', '{':
+			open = append(open, i)
+		case ',':
+			if strings.IndexByte("[{,", last) >= 0 {
+				return i
+			}
+		case ']', '}':
+			if len(open) == 0 {
+				return i
+			}
+			open = open[:len(open)-1]
+		}
+		last = c
+	}
+	if len(open) > 0 {
+		return open[len(open)-1]
+	}
+	return -1
 }
 
 // starts finds one of the characters where a value can start.

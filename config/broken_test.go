@@ -1,0 +1,126 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
+
+// TestBrokenDocuments decodes each NAME.yaml of an archive into a sample and
+// compares what is said about it with the NAME.want after it. A NAME.quoted is a
+// document that no editor should touch, as a Go string.
+func TestBrokenDocuments(t *testing.T) {
+	archives, err := filepath.Glob("testdata/broken/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	documents := 0
+	for _, path := range archives {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		comment, files := parseArchive(string(raw))
+		wants := make(map[string]string)
+		for _, f := range files {
+			if name, ok := strings.CutSuffix(f.name, ".want"); ok {
+				wants[name] = f.data
+			}
+		}
+		out := comment
+		for _, f := range files {
+			ext := filepath.Ext(f.name)
+			if ext == ".want" {
+				continue
+			}
+			documents++
+			name := strings.TrimSuffix(f.name, ext)
+			data := []byte(f.data)
+			if ext == ".quoted" {
+				s, err := strconv.Unquote(strings.TrimSpace(f.data))
+				if err != nil {
+					t.Fatalf("%s: %s: %v", path, f.name, err)
+				}
+				data = []byte(s)
+			}
+			got := "accepted\n"
+			var v sample
+			if err := Decode(name+".yaml", data, &v); err != nil {
+				got = err.Error() + "\n"
+				checkPlaces(t, data, err)
+			}
+			out += "-- " + f.name + " --\n" + f.data + "-- " + name + ".want --\n" + got
+			if diff := cmp.Diff(wants[name], got); diff != "" && !*update {
+				t.Errorf("%s: %s (-want +got):\n%s", path, name, diff)
+			}
+		}
+		if *update {
+			if err := os.WriteFile(path, []byte(out), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if documents < 40 {
+		t.Errorf("%d broken documents, want at least 40", documents)
+	}
+}
+
+// file is a part of a txtar archive.
+type file struct{ name, data string }
+
+// parseArchive reads the txtar format: a comment, and files each below a line
+// "-- name --". Every line ends in a newline.
+func parseArchive(s string) (comment string, files []file) {
+	for line := range strings.Lines(s) {
+		name, marker := strings.CutPrefix(line, "-- ")
+		if name, ok := strings.CutSuffix(name, " --\n"); marker && ok {
+			files = append(files, file{name: name})
+		} else if len(files) == 0 {
+			comment += line
+		} else {
+			files[len(files)-1].data += line
+		}
+	}
+	return comment, files
+}
+
+// checkPlaces fails unless every fault stands inside the document, in order.
+func checkPlaces(t *testing.T, data []byte, err error) {
+	t.Helper()
+	faults, ok := errors.AsType[Faults](err)
+	if !ok || len(faults) == 0 {
+		t.Fatalf("Decode = %T %v, want Faults", err, err)
+	}
+	if len(faults) > MaxFaults+1 {
+		t.Errorf("%d faults, want at most %d", len(faults), MaxFaults+1)
+	}
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data)), "\n")
+	var last Fault
+	for i, f := range faults {
+		if f.Line < 1 || f.Line > len(lines) || f.Column < 1 {
+			t.Errorf("fault %v stands outside of the %d lines", f, len(lines))
+			continue
+		}
+		if n := len([]rune(lines[f.Line-1])); f.Column > n+1 {
+			t.Errorf("fault %v stands outside of its line of %d characters", f, n)
+		}
+		if f.What == "" || f.Hint == "" || f.File == "" {
+			t.Errorf("fault %#v lacks a part", f)
+		}
+		if strings.ContainsAny(f.What+f.Hint+f.Path, "\n\r\x00\x1b") {
+			t.Errorf("fault %q holds control characters", f.Error())
+		}
+		if i > 0 && (f.Line < last.Line || f.Line == last.Line && f.Column < last.Column) {
+			t.Errorf("fault %v stands after %v", f, last)
+		}
+		last = f
+	}
+}
