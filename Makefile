@@ -76,7 +76,8 @@ test-race: ## the concurrent packages under the race detector
 # Whole packages: the long tests may ask for the variable through a helper.
 .PHONY: test-slow
 test-slow: ## the packages with long tests, these included
-	ASSAY_SLOW=1 go test -count=1 -timeout 20m $$(grep -rl --include='*_test.go' '"ASSAY_SLOW"' . | xargs -r dirname | sort -u)
+	dirs=$$(grep -rl --include='*_test.go' '"ASSAY_SLOW"' . | xargs dirname | sort -u); \
+	ASSAY_SLOW=1 go test -count=1 -timeout 20m $$dirs
 
 .PHONY: test-fuzz
 test-fuzz: ## every fuzz function for FUZZTIME
