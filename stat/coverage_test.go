@@ -63,8 +63,11 @@ func slow() bool { return os.Getenv("ASSAY_SLOW") != "" }
 
 // repetitions is how often a simulation is repeated.
 func repetitions(quick, long int) int {
-	if slow() {
+	switch {
+	case slow():
 		return long
+	case raceDetector: // five times slower
+		return max(50, quick/4)
 	}
 	return quick
 }
@@ -278,7 +281,7 @@ func ratioClaims() (claims []claim) {
 // that a contract takes: with confidence 0.90, "Hi <= limit" passes and "Lo > limit" fails, each at the exact boundary
 // where every such decision is wrong.
 func TestErrorRates(t *testing.T) {
-	runs := repetitions(400, 10000)
+	runs := repetitions(400, 4000)
 	for _, group := range []struct {
 		name   string
 		claims []claim
@@ -302,7 +305,7 @@ func TestErrorRates(t *testing.T) {
 		})
 	}
 	if !slow() {
-		t.Log("set ASSAY_SLOW=1 for all cells with 10,000 runs each")
+		t.Log("set ASSAY_SLOW=1 for all cells with 4,000 runs each")
 	}
 }
 

@@ -67,13 +67,15 @@ func (s *Sample) explainMissing(e *Estimate, p, confidence float64, hasLo, hasHi
 	}
 	if !hasHi {
 		say("upper", NeedAbove(p, confidence))
-	} else if math.IsInf(e.Hi, 1) {
-		e.warn(CodeOver, fmt.Sprintf("the upper bound falls among the %d observations beyond any value", s.over))
 	}
 	if !hasLo {
 		say("lower", NeedAbove(1-p, confidence))
-	} else if math.IsInf(e.Lo, 1) {
+	}
+	switch {
+	case hasLo && math.IsInf(e.Lo, 1):
 		e.warn(CodeOver, fmt.Sprintf("even the lower bound falls among the %d observations beyond any value", s.over))
+	case hasHi && math.IsInf(e.Hi, 1):
+		e.warn(CodeOver, fmt.Sprintf("the upper bound falls among the %d observations beyond any value", s.over))
 	}
 }
 
