@@ -14,6 +14,12 @@ import (
 // stopped, and the engine with it: its next step begins when it is called.
 const catchUp = 20 * time.Millisecond
 
+// glance is how long after an arrival an idle engine looks at its queue. A step
+// takes in what arrived before it began and nothing that arrives as it begins,
+// so that what happens does not depend on which of two equal instants a driver
+// handles first.
+const glance = time.Nanosecond
+
 // ErrQueueFull refuses a request because the queue has reached its limit.
 var ErrQueueFull = errors.New("the queue is full")
 
@@ -43,8 +49,9 @@ type Emission struct {
 	At      time.Duration // when the token left: the end of its step, and later by the share of Config.TTFT
 	Index   int64         // of the token in the answer, from 0
 	Text    string
-	Finish  Finish // set on the last token
-	Cached  int64  // prompt tokens that came from the prefix cache when the request was first scheduled
+	Finish  Finish        // set on the last token
+	Cached  int64         // prompt tokens that came from the prefix cache when the request was first scheduled
+	Queued  time.Duration // from arrival to the start of the step that first scheduled it
 }
 
 // Stats is the engine's state and what it has counted since it was made. Prompt
@@ -83,6 +90,7 @@ type Engine struct {
 	delayed delayed // emissions that leave later than their step (Config.TTFT)
 	out     []Emission
 	stats   Stats
+	onStep  func(l load) // nil, or called at the end of each step
 }
 
 type sequence struct {
@@ -94,6 +102,7 @@ type sequence struct {
 	planned   int64 // tokens of the step under way
 	cached    int64
 	started   bool // has been scheduled once
+	queued    time.Duration
 	cancelled bool
 	delay     time.Duration // of every emission, set at the first
 
@@ -181,7 +190,7 @@ func (e *Engine) Next() (at time.Duration, ok bool) {
 	case e.stepping:
 		at, ok = e.end, true
 	case len(e.waiting) > 0:
-		at, ok = e.waiting[0].arrival, true
+		at, ok = e.waiting[0].arrival+glance, true
 	}
 	if len(e.delayed) > 0 && (!ok || e.delayed[0].At < at) {
 		at, ok = e.delayed[0].At, true
@@ -241,7 +250,7 @@ func (e *Engine) begin(start time.Duration) {
 	}
 	for !preempted && budget > 0 && len(e.waiting) > 0 && len(e.running) < e.p.sequences {
 		s := e.waiting[0]
-		if s.arrival > start || !e.admit(s, budget) {
+		if s.arrival >= start || !e.admit(s, budget, start) {
 			break
 		}
 		e.waiting = e.waiting[1:]
@@ -310,7 +319,7 @@ func (e *Engine) blocksFor(tokens int64) int {
 // admit looks a sequence up in the prefix cache and gives it blocks for its
 // first chunk. At least the last token is always computed, since its output is
 // what the next token is sampled from.
-func (e *Engine) admit(s *sequence, budget int64) bool {
+func (e *Engine) admit(s *sequence, budget int64, start time.Duration) bool {
 	usable := s.chain[:min(int64(len(s.chain)), (s.tokens-1)/e.p.blockTokens)]
 	hit := e.kv.cached(usable)
 	computed := int64(hit) * e.p.blockTokens
@@ -322,7 +331,7 @@ func (e *Engine) admit(s *sequence, budget int64) bool {
 	s.blocks, s.computed, s.sealed = blocks, computed, hit
 	if !s.started {
 		s.started = true
-		s.cached = computed
+		s.cached, s.queued = computed, start-s.arrival
 		if e.p.prefixCache {
 			e.stats.PrefixQueries += s.tokens
 			e.stats.PrefixHits += computed
@@ -359,6 +368,9 @@ func (e *Engine) finish() {
 	e.stepping = false
 	e.stats.Steps++
 	e.stats.StepTokens += e.step.tokens
+	if e.onStep != nil {
+		e.onStep(e.step)
+	}
 	for _, s := range e.running {
 		s.computed += s.planned
 		sample := s.planned > 0 && s.computed == s.tokens && !s.cancelled
@@ -378,7 +390,7 @@ func (e *Engine) sample(s *sequence) {
 		e.stats.Cached += s.cached
 		s.delay = time.Duration(float64(e.end-s.arrival) * e.p.firstDelay)
 	}
-	em := Emission{Request: s.handle, At: e.end + s.delay, Index: s.generated, Text: text, Cached: s.cached}
+	em := Emission{Request: s.handle, At: e.end + s.delay, Index: s.generated, Text: text, Cached: s.cached, Queued: s.queued}
 	e.extend(s, id)
 	s.generated++
 	e.stats.Generated++

@@ -70,7 +70,7 @@ func TestEngineSingleRequestClosedForm(t *testing.T) {
 			submit(t, e, Request{Prompt: prompt(1, promptLen), MaxTokens: output}, time.Second)
 			got := drain(t, e)
 
-			want := time.Second
+			want := time.Second + glance
 			for done := int64(0); done < promptLen; { // ceil(prompt/budget) steps of prefill
 				n := min(e.p.budget, promptLen-done)
 				l := load{prefills: 1}
@@ -237,9 +237,9 @@ func TestEngineChangesHitTheirOwnQuantity(t *testing.T) {
 		e := mustEngine(t, c)
 		submit(t, e, Request{Prompt: prompt(1, 1000), MaxTokens: 101}, 0)
 		got := drain(t, e)
-		return got[0].At, (got[100].At - got[0].At) / 100
+		return got[0].At - glance, (got[100].At - got[0].At) / 100
 	}
-	base := Config{Step: Step{Base: 10e6, Prefill: 10e3}} // TTFT 20 ms, TPOT 10 ms
+	base := Config{Step: Step{Base: 10e6, Prefill: 10e3}} // a time to first token of 20 ms, 10 ms a token after it
 	for name, test := range map[string]struct {
 		change     func(*Config)
 		ttft, tpot time.Duration
@@ -301,9 +301,9 @@ func TestEngineRefuses(t *testing.T) {
 func TestEngineLateDriver(t *testing.T) {
 	e := mustEngine(t, Config{Step: Step{Base: 10e6}})
 	submit(t, e, Request{Prompt: prompt(1, 3), MaxTokens: 4}, 0)
-	e.Step(0)
+	e.Step(glance)
 	e.Step(13 * time.Millisecond) // 3 ms late: forgiven
-	if at, _ := e.Next(); at != 20*time.Millisecond {
+	if at, _ := e.Next(); at != 20*time.Millisecond+glance {
 		t.Errorf("after a driver 3 ms late the next step ends at %v, want 20ms", at)
 	}
 	e.Step(520 * time.Millisecond) // half a second late: the engine was stopped too
@@ -527,7 +527,7 @@ func TestEnginePreemptsTheYoungest(t *testing.T) {
 	if e.Stats().Preemptions == 0 {
 		t.Error("two sequences of 124 tokens fit in 160: nothing was preempted")
 	}
-	if got, want := ends[old], 60*8*time.Millisecond; got != want {
+	if got, want := ends[old], 60*8*time.Millisecond+glance; got != want {
 		t.Errorf("the oldest ended at %v, want %v: it never waits", got, want)
 	}
 	if ends[young] <= ends[old] {
