@@ -110,7 +110,7 @@ func (d *document) value(n *Node, v reflect.Value, f *field) {
 	case encoding.TextUnmarshaler:
 		if s, ok := n.Text(); ok {
 			if err := x.UnmarshalText([]byte(s)); err != nil {
-				n.Fault(err.Error(), "")
+				n.Fault(clipTo(err.Error(), 200), "correct the text")
 			}
 		}
 	default:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -73,6 +74,7 @@ func (l *faultList) add(f Fault) {
 		l.total++
 		return
 	}
+	f.What, f.Hint, f.Path = oneLine(f.What), oneLine(f.Hint), oneLine(f.Path)
 	if l.seen[f] {
 		return
 	}
@@ -82,6 +84,16 @@ func (l *faultList) add(f Fault) {
 	l.seen[f] = true
 	l.list = append(l.list, f)
 	l.total++
+}
+
+// oneLine escapes what could make a terminal or a log show something else: a
+// fault may repeat what the document holds.
+func oneLine(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return s
+	}
+	q := strconv.Quote(s)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
 // full reports whether further faults are only counted; the caller can then

@@ -288,14 +288,14 @@ func (n *Node) got() string {
 // clipped is the number of characters of a value that a fault shows.
 const clipped = 40
 
-func clip(s string) string {
+func clip(s string) string { return clipTo(s, clipped) }
+
+func clipTo(s string, n int) string {
 	for i := range s {
-		if utf8.RuneCountInString(s[:i]) == clipped {
+		if n == 0 {
 			return s[:i] + "…"
 		}
-		if i > 4*clipped {
-			break
-		}
+		n--
 	}
 	return s
 }

@@ -167,6 +167,8 @@ func (d *document) scan() bool {
 		case c == '\r':
 		case c < ' ' && c != '\t' || c == 0x7f:
 			return refuse(i, fmt.Sprintf("a control character (0x%02x)", c), "remove it, or write it as an escape in double quotes")
+		case c == '#' && startsComment(d.data, i):
+			marks += 2 // the parser keeps more about a comment than about a value
 		case isMark(d.data, i):
 			marks++
 		}
@@ -191,13 +193,15 @@ func invisible(r rune) bool {
 	return r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// isMark reports whether the byte may bring forth a node or a comment.
+func startsComment(data []byte, i int) bool {
+	return i == 0 || strings.IndexByte(" \t\r\n", data[i-1]) >= 0
+}
+
+// isMark reports whether the byte may bring forth a node.
 func isMark(data []byte, i int) bool {
 	switch data[i] {
 	case ',', '[', '{', ':':
 		return true
-	case '#':
-		return i == 0 || strings.IndexByte(" \t\r\n", data[i-1]) >= 0
 	case '-', '?':
 		return i+1 == len(data) || strings.IndexByte(" \t\r\n,[]{}", data[i+1]) >= 0
 	}

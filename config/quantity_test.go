@@ -26,9 +26,15 @@ func TestQuantitiesAreRead(t *testing.T) {
 		v, err := ParseDuration(s)
 		return fmt.Sprintf("%d %s", int64(v), v), err
 	})
-	rate := read(func(s string) (string, error) { v, err := ParseRate(s); return fmt.Sprintf("%g %s", float64(v), v), err })
+	rate := read(func(s string) (string, error) {
+		v, err := ParseRate(s)
+		return fmt.Sprintf("%g %s", float64(v), v), err
+	})
 	size := read(func(s string) (string, error) { v, err := ParseBytes(s); return fmt.Sprintf("%d %s", int64(v), v), err })
-	percent := read(func(s string) (string, error) { v, err := ParsePercent(s); return fmt.Sprintf("%g %s", float64(v), v), err })
+	percent := read(func(s string) (string, error) {
+		v, err := ParsePercent(s)
+		return fmt.Sprintf("%g %s", float64(v), v), err
+	})
 	count := read(func(s string) (string, error) { v, err := ParseCount(s); return fmt.Sprintf("%d %s", int64(v), v), err })
 	for _, c := range []struct {
 		parse    func(string) string
@@ -187,9 +193,13 @@ func FuzzDuration(f *testing.F) {
 	fuzzQuantity(f, ParseDuration, "30s", "1h30m", "1.5s", "5µs", "-1s", "9999999999999h", "1d", "0.1ns", "30")
 }
 
-func FuzzRate(f *testing.F) { fuzzQuantity(f, ParseRate, "5/s", "300/min", "0.5/h", "5", "-5/s", "5rps") }
+func FuzzRate(f *testing.F) {
+	fuzzQuantity(f, ParseRate, "5/s", "300/min", "0.5/h", "5", "-5/s", "5rps")
+}
 
-func FuzzBytes(f *testing.F) { fuzzQuantity(f, ParseBytes, "2GiB", "10MB", "1.5KiB", "2G", "0.3B", "-1B") }
+func FuzzBytes(f *testing.F) {
+	fuzzQuantity(f, ParseBytes, "2GiB", "10MB", "1.5KiB", "2G", "0.3B", "-1B")
+}
 
 func FuzzPercent(f *testing.F) {
 	fuzzQuantity(f, ParsePercent, "8%", "+8%", "-0.5%", "8", "0.08", "1e2%", "99999999%")
