@@ -8,8 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Arrivals tells whether instants look like a Poisson process of constant rate. Each of the three looks errs for 1 %
-// of true Poisson processes, all together for about 2.5 % (measured).
+// Arrivals tells whether instants look like a Poisson process of constant rate.
+// Each of the three looks errs for 1 % of true Poisson processes, all together
+// for about 2.5 % (measured).
 type Arrivals struct {
 	N                          int
 	Rate                       float64 // arrivals per second
@@ -23,13 +24,16 @@ type Arrivals struct {
 	Poisson                    bool    // CV and Dispersion within their bands and KSP >= 0.01
 }
 
-// CheckArrivals judges arrivals, in any order, given in seconds from the start of an observation of duration seconds.
+// CheckArrivals judges arrivals, in any order, given in seconds from the start
+// of an observation of duration seconds.
 //
-// CV sees gaps that are too even or too uneven, Dispersion sees bursts longer than a bin, KS sees a rate that changes
-// over the observation. Bins are as many as leave 5 arrivals in each, at most 2,000. The band of CV is simulated, that
-// of Dispersion is chi-squared (exact but for the roundness of counts), the p-value of KS is Kolmogorov's with
-// Stephens' correction (JRSS B 32, 1970); given their number, Poisson arrivals are uniform. Fewer than 20 arrivals,
-// an instant outside of [0, duration] or NaN is an error.
+// CV sees gaps that are too even or too uneven, Dispersion sees bursts longer
+// than a bin, KS sees a rate that changes over the observation. Bins are as
+// many as leave 5 arrivals in each, at most 2,000. The band of CV is simulated,
+// that of Dispersion is chi-squared (exact but for the roundness of counts),
+// the p-value of KS is Kolmogorov's with Stephens' correction (JRSS B 32,
+// 1970); given their number, Poisson arrivals are uniform. Fewer than 20
+// arrivals, an instant outside of [0, duration] or NaN is an error.
 func CheckArrivals(secondsFromStart []float64, duration float64) (Arrivals, error) {
 	n := len(secondsFromStart)
 	if n < minArrivals {
@@ -58,7 +62,8 @@ const (
 	maxBins     = 2000 // longer bins see slower bursts, and this many still resolve 10 % in the dispersion
 )
 
-// cvOfGaps is the standard deviation of the gaps between sorted instants over their mean; 0 when all are equal.
+// cvOfGaps is the standard deviation of the gaps between sorted instants over
+// their mean; 0 when all are equal.
 
 func cvOfGaps(at []float64) float64 {
 	m := float64(len(at) - 1)
@@ -74,14 +79,16 @@ func cvOfGaps(at []float64) float64 {
 	return math.Sqrt(ss/(m-1)) / mean
 }
 
-// cvQuantiles are the 0.5 % and 99.5 % quantiles of sqrt(m)*(CV-1) for m exponential gaps, from 60,000 to 1,000,000
-// simulated series each; the last row is the normal limit (the variance of CV tends to 1/m).
+// cvQuantiles are the 0.5 % and 99.5 % quantiles of sqrt(m)*(CV-1) for m
+// exponential gaps, from 60,000 to 1,000,000 simulated series each; the last
+// row is the normal limit (the variance of CV tends to 1/m).
 var cvQuantiles = []struct{ gaps, lo, hi float64 }{
 	{19, -1.870, 2.619}, {29, -1.945, 2.776}, {49, -2.043, 2.880}, {99, -2.164, 2.929}, {199, -2.259, 2.886},
 	{499, -2.363, 2.790}, {999, -2.427, 2.715}, {math.Inf(1), -2.576, 2.576},
 }
 
-// cvBand is the 99 % band of the coefficient of variation of m exponential gaps, interpolated in 1/sqrt(m).
+// cvBand is the 99 % band of the coefficient of variation of m exponential
+// gaps, interpolated in 1/sqrt(m).
 func cvBand(m int) (lo, hi float64) {
 	root := math.Sqrt(float64(m))
 	i := 1
@@ -113,7 +120,8 @@ func (a *Arrivals) disperse(at []float64, duration float64) {
 	a.DispersionLo, a.DispersionHi = chi.Quantile(0.005)/df, chi.Quantile(0.995)/df
 }
 
-// uniformKS is the Kolmogorov-Smirnov distance from the uniform distribution on [0, duration] with its p-value.
+// uniformKS is the Kolmogorov-Smirnov distance from the uniform distribution on
+// [0, duration] with its p-value.
 func uniformKS(at []float64, duration float64) (d, p float64) {
 	n := float64(len(at))
 	for i, t := range at {

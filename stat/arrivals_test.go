@@ -16,7 +16,8 @@ func renewal(duration float64, next func() float64) []float64 {
 	return at
 }
 
-// gammaGap is a gap of mean 1 and coefficient of variation cv, for cv = 2 (shape 1/4) by Marsaglia and Tsang's method.
+// gammaGap is a gap of mean 1 and coefficient of variation cv, for cv = 2
+// (shape 1/4) by Marsaglia and Tsang's method.
 func gammaGap(r *rand.Rand, shape float64) float64 {
 	boost := math.Pow(r.Float64(), 1/shape)
 	d := shape + 1 - 1.0/3
@@ -163,7 +164,8 @@ func TestCheckArrivalsRefusesWhatItCannotJudge(t *testing.T) {
 	}
 }
 
-// Known answers: the Kolmogorov distribution has P(K > 1.3581) = 0.05 and P(K > 1.6276) = 0.01.
+// Known answers: the Kolmogorov distribution has P(K > 1.3581) = 0.05 and P(K >
+// 1.6276) = 0.01.
 func TestKolmogorovTail(t *testing.T) {
 	const n = 1_000_000
 	at := make([]float64, n)

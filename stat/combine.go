@@ -7,9 +7,11 @@ const (
 	methodDifference = "difference, MOVER"
 )
 
-// Difference is candidate minus baseline for two independent estimates of the same kind, by MOVER (Zou & Donner,
-// Statist. Med. 27, 2008); for two shares that is Newcombe's interval. A missing bound makes the bound that needs it
-// missing. Confidence is the lower one of the two; N, Effective and Over are sums.
+// Difference is candidate minus baseline for two independent estimates of the
+// same kind, by MOVER (Zou & Donner, Statist. Med. 27, 2008); for two shares
+// that is Newcombe's interval. A missing bound makes the bound that needs it
+// missing. Confidence is the lower one of the two; N, Effective and Over are
+// sums.
 func Difference(candidate, baseline Estimate) Estimate {
 	c, b := candidate, baseline
 	e := combined(c, b, methodDifference)
@@ -26,9 +28,11 @@ func Difference(candidate, baseline Estimate) Estimate {
 	return e
 }
 
-// Ratio is candidate over baseline for two independent estimates of positive quantities, by MOVER on logarithms. A
-// bound that is missing, or not positive and so without a logarithm, makes the bound that needs it missing. A ratio to a
-// baseline of zero is undefined and says so. A candidate beyond any value gives +Inf, a baseline beyond any value 0.
+// Ratio is candidate over baseline for two independent estimates of positive
+// quantities, by MOVER on logarithms. A bound that is missing, or not positive
+// and so without a logarithm, makes the bound that needs it missing. A ratio to
+// a baseline of zero is undefined and says so. A candidate beyond any value
+// gives +Inf, a baseline beyond any value 0.
 func Ratio(candidate, baseline Estimate) Estimate {
 	c, b := candidate, baseline
 	e := combined(c, b, methodRatio)
@@ -60,7 +64,8 @@ func Ratio(candidate, baseline Estimate) Estimate {
 	return e
 }
 
-// logBound is the logarithm of a bound; a bound that is not positive bounds nothing.
+// logBound is the logarithm of a bound; a bound that is not positive bounds
+// nothing.
 func logBound(x float64) float64 {
 	if x <= 0 {
 		return math.Inf(-1)
@@ -68,20 +73,23 @@ func logBound(x float64) float64 {
 	return math.Log(x)
 }
 
-// mover bounds c-b by the method of variance estimates recovery: the distance of each bound from its value stands for
-// a multiple of a standard error on that side, and independent squares add.
+// mover bounds c-b by the method of variance estimates recovery: the distance
+// of each bound from its value stands for a multiple of a standard error on
+// that side, and independent squares add.
 func mover(c, cLo, cHi, b, bLo, bHi float64) (lo, hi float64) {
 	return recovered(c, cLo, b, bHi), -recovered(b, bLo, c, cHi)
 }
 
-// recovered is the lower bound of a-b from the lower bound of a and the upper bound of b, -Inf where one is missing.
+// recovered is the lower bound of a-b from the lower bound of a and the upper
+// bound of b, -Inf where one is missing.
 func recovered(a, aLo, b, bHi float64) float64 {
 	switch {
 	case math.IsInf(aLo, -1) || math.IsInf(bHi, 1):
 		return math.Inf(-1)
 	case math.IsInf(a-b, 0):
-		// An infinite value (or the logarithm of zero) has no distance from its bound. The corner of the rectangle of
-		// both intervals is at most as great as the bound that distances would give.
+		// An infinite value (or the logarithm of zero) has no distance from its
+		// bound. The corner of the rectangle of both intervals is at most as
+		// great as the bound that distances would give.
 		return aLo - bHi
 	}
 	return (a - b) - math.Hypot(a-aLo, bHi-b)

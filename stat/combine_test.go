@@ -23,7 +23,8 @@ func TestMover(t *testing.T) {
 		difference, diffLo, diffHi float64
 		ratioWarning, diffWarning  string
 	}{
-		// 3-4-5 triangles: distances 3 and 4 below and above add to 5; likewise factors e^3 and e^4 to e^5.
+		// 3-4-5 triangles: distances 3 and 4 below and above add to 5; likewise
+		// factors e^3 and e^4 to e^5.
 		{"plain", of(20, 17, 24), of(10, 6, 14), 2, 2 * math.Exp(-math.Hypot(math.Log(20./17), math.Log(1.4))), 2 * math.Exp(math.Hypot(math.Log(1.2), math.Log(10./6))),
 			10, 5, 10 + math.Hypot(4, 4), "", ""},
 		{"logarithms", of(1, math.Exp(-3), math.Exp(4)), of(1, math.Exp(-3), math.Exp(4)), 1, math.Exp(-5), math.Exp(5), 0, nan, nan, "", ""},
@@ -90,7 +91,8 @@ func TestDetectable(t *testing.T) {
 	}
 }
 
-// 1..20 and back in an order without visible dependence: mean 10.5, standard deviation 5.9161 (n-1), no skewness.
+// 1..20 and back in an order without visible dependence: mean 10.5, standard
+// deviation 5.9161 (n-1), no skewness.
 func TestMeanKnownAnswer(t *testing.T) {
 	e := mustSample(shuffled(20), 0).Mean(0.95)
 	if e.Effective != 20 {
@@ -122,7 +124,8 @@ func TestShareIsNeverDegenerate(t *testing.T) {
 			t.Errorf("n=%d: warnings %v", n, none.Warnings)
 		}
 	}
-	// The one-sided bound of no failure meets the sample size of a tail claim: 1 % at 95 % takes 299.
+	// The one-sided bound of no failure meets the sample size of a tail claim:
+	// 1 % at 95 % takes 299.
 	if a, b := Share(make([]float64, 298), 0.90).Hi, Share(make([]float64, 299), 0.90).Hi; !(a > 0.01 && b <= 0.01) {
 		t.Errorf("upper bounds of 0/298 and 0/299: %v, %v; want 1 %% between them", a, b)
 	}

@@ -37,7 +37,8 @@ func autoregressive(rho, sigma float64) process {
 	}
 }
 
-// queue is the time in an M/M/1 queue of mean service time 1, in its steady state.
+// queue is the time in an M/M/1 queue of mean service time 1, in its steady
+// state.
 func queue(load float64) process {
 	return process{
 		name: fmt.Sprintf("M/M/1 load=%v", load),
@@ -82,7 +83,8 @@ func (c tally) String() string {
 		100*c.share(c.estimable), 100*c.share(c.missed), 100*c.share(c.above), 100*c.share(c.below))
 }
 
-// simulate counts how often the truth lies outside of an estimate, over seeded repetitions.
+// simulate counts how often the truth lies outside of an estimate, over seeded
+// repetitions.
 func simulate(runs int, seed uint64, truth float64, draw func(r *rand.Rand) Estimate) tally {
 	const workers = 2
 	parts := make([]tally, workers)
@@ -121,7 +123,8 @@ func simulate(runs int, seed uint64, truth float64, draw func(r *rand.Rand) Esti
 	return sum
 }
 
-// within fails when a share of runs exceeds rate by more than three Monte-Carlo standard errors.
+// within fails when a share of runs exceeds rate by more than three Monte-Carlo
+// standard errors.
 func within(t *testing.T, what string, count, runs int, rate float64) {
 	t.Helper()
 	got, slack := float64(count)/float64(runs), 3*math.Sqrt(rate*(1-rate)/float64(runs))
@@ -137,7 +140,8 @@ func mustSample(x []float64, over int) *Sample {
 	return s
 }
 
-// series of zeros and ones with P(1) = p whose dependence comes from a Gaussian AR(1) process.
+// series of zeros and ones with P(1) = p whose dependence comes from a Gaussian
+// AR(1) process.
 func zeroOnes(r *rand.Rand, n int, p, rho float64) []float64 {
 	x := autoregressive(rho, 1).draw(r, n)
 	q := math.Exp(distuv.UnitNormal.Quantile(p))
@@ -151,7 +155,8 @@ func zeroOnes(r *rand.Rand, n int, p, rho float64) []float64 {
 	return x
 }
 
-// slices of time of unequal length in which amounts of about mean per second arrive.
+// slices of time of unequal length in which amounts of about mean per second
+// arrive.
 func timeSlices(r *rand.Rand, n int, mean, rho float64) (amounts, seconds []float64) {
 	const sigma = 0.3
 	x := autoregressive(rho, sigma).draw(r, n)
@@ -170,7 +175,8 @@ func scaled(x []float64, by float64) []float64 {
 	return x
 }
 
-// claim is an estimator on a process, with the error rates that its documentation states.
+// claim is an estimator on a process, with the error rates that its
+// documentation states.
 type claim struct {
 	name  string
 	truth float64
@@ -248,7 +254,8 @@ func shareClaims() (claims []claim) {
 	return claims
 }
 
-// ratioClaims lie exactly at a margin of 10 %: a bound on the wrong side of it is a wrong decision.
+// ratioClaims lie exactly at a margin of 10 %: a bound on the wrong side of it
+// is a wrong decision.
 func ratioClaims() (claims []claim) {
 	for _, p := range []process{autoregressive(0, 0.5), autoregressive(0, 1), autoregressive(0.5, 0.5), autoregressive(0.9, 0.5), queue(0.5)} {
 		for _, n := range []int{300, 1000} {
@@ -277,9 +284,10 @@ func ratioClaims() (claims []claim) {
 	return claims
 }
 
-// TestErrorRates holds every interval to the error rates that the package documents. The one-sided decisions are those
-// that a contract takes: with confidence 0.90, "Hi <= limit" passes and "Lo > limit" fails, each at the exact boundary
-// where every such decision is wrong.
+// TestErrorRates holds every interval to the error rates that the package
+// documents. The one-sided decisions are those that a contract takes: with
+// confidence 0.90, "Hi <= limit" passes and "Lo > limit" fails, each at the
+// exact boundary where every such decision is wrong.
 func TestErrorRates(t *testing.T) {
 	runs := repetitions(400, 4000)
 	for _, group := range []struct {
@@ -309,7 +317,8 @@ func TestErrorRates(t *testing.T) {
 	}
 }
 
-// TestDependenceIsNeeded shows that the simulation can tell: binomial ranks on n itself fail it.
+// TestDependenceIsNeeded shows that the simulation can tell: binomial ranks on
+// n itself fail it.
 func TestDependenceIsNeeded(t *testing.T) {
 	p := autoregressive(0.9, 0.5)
 	got := simulate(400, 3, p.quantile(0.95), func(r *rand.Rand) Estimate {
@@ -322,7 +331,8 @@ func TestDependenceIsNeeded(t *testing.T) {
 	}
 }
 
-// TestIndependentDataKeepTheirSize bounds what the judgement of dependence costs where there is none.
+// TestIndependentDataKeepTheirSize bounds what the judgement of dependence
+// costs where there is none.
 func TestIndependentDataKeepTheirSize(t *testing.T) {
 	runs := repetitions(300, 5000)
 	for _, q := range []float64{0.5, 0.95, 0.99} {
@@ -340,7 +350,8 @@ func TestIndependentDataKeepTheirSize(t *testing.T) {
 	}
 }
 
-// TestDetectableHasThePowerItSays shifts a candidate by the detectable effect of typical runs.
+// TestDetectableHasThePowerItSays shifts a candidate by the detectable effect
+// of typical runs.
 func TestDetectableHasThePowerItSays(t *testing.T) {
 	runs := repetitions(400, 5000)
 	draw := func(i int, by float64) Estimate {

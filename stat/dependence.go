@@ -9,7 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// dependence is how much less a series tells than as many independent observations would.
+// dependence is how much less a series tells than as many independent
+// observations would.
 type dependence struct {
 	inflation float64 // variance of the mean over that of independent observations, at least 1
 	freedom   float64 // degrees of freedom of that judgement; +Inf where no dependence was found
@@ -32,7 +33,8 @@ func independent(n int) dependence {
 	return dependence{inflation: 1, freedom: math.Inf(1), judged: n >= minJudged}
 }
 
-// newDependence combines the inflation with the span of lags that it was read from.
+// newDependence combines the inflation with the span of lags that it was read
+// from.
 func newDependence(n int, inflation float64, span int) dependence {
 	d := independent(n)
 	d.inflation = math.Min(math.Max(1, inflation), float64(n))
@@ -42,11 +44,13 @@ func newDependence(n int, inflation float64, span int) dependence {
 	return d
 }
 
-// tooShort reports whether the series is too short against its own memory for tail bounds.
+// tooShort reports whether the series is too short against its own memory for
+// tail bounds.
 func (d dependence) tooShort() bool { return d.judged && d.freedom < minFreedom }
 
-// widened is the inflation enlarged for having been estimated: by the squared ratio of Student's to the normal
-// quantile, as if a variance with that many degrees of freedom stood in a t interval.
+// widened is the inflation enlarged for having been estimated: by the squared
+// ratio of Student's to the normal quantile, as if a variance with that many
+// degrees of freedom stood in a t interval.
 func (d dependence) widened(tail float64) float64 {
 	if math.IsInf(d.freedom, 1) {
 		return d.inflation
@@ -80,12 +84,14 @@ func inflationOf(z []float64) dependence {
 	return newDependence(n, d, span)
 }
 
-// memory sums the autocorrelations of z into the variance inflation of its mean, and gives the lag up to which they
-// count. It is Geyer's initial monotone sequence (Statist. Sci. 7, 1992) with two changes: a pair of autocorrelations
-// within the noise, or as large as one coincidence of two rare events makes it, ends the sum, so that independent data
-// mostly get exactly 1; and each autocorrelation is raised by
-// the bias that subtracting the sample mean puts into it. A long memory is read at a coarser resolution, which bounds
-// the work to 2*maxLag*n.
+// memory sums the autocorrelations of z into the variance inflation of its
+// mean, and gives the lag up to which they count. It is Geyer's initial
+// monotone sequence (Statist. Sci. 7, 1992) with two changes: a pair of
+// autocorrelations within the noise, or as large as one coincidence of two rare
+// events makes it, ends the sum, so that independent data mostly get exactly 1;
+// and each autocorrelation is raised by the bias that subtracting the sample
+// mean puts into it. A long memory is read at a coarser resolution, which
+// bounds the work to 2*maxLag*n.
 func memory(z []float64) (inflation float64, span int) {
 	whole := centred(z)
 	variance := dot(whole, whole, 0) / float64(len(z))
@@ -110,14 +116,16 @@ func memory(z []float64) (inflation float64, span int) {
 	}
 }
 
-// positiveSequence sums pairs of autocorrelations of a centred series. ended is false when maxLag came first.
+// positiveSequence sums pairs of autocorrelations of a centred series. ended is
+// false when maxLag came first.
 func positiveSequence(c []float64) (inflation float64, span int, ended bool) {
 	n := float64(len(c))
 	c0 := dot(c, c, 0)
 	if !(c0 > 0) {
 		return 1, 0, true
 	}
-	// The share that one coincidence of two extreme values has: 1/k for k rare events.
+	// The share that one coincidence of two extreme values has: 1/k for k rare
+	// events.
 	fourth := 0.0
 	for _, x := range c {
 		fourth += x * x * x * x
@@ -140,8 +148,9 @@ func positiveSequence(c []float64) (inflation float64, span int, ended bool) {
 	return inflation, span, true
 }
 
-// batchMeans is the variance inflation as the variance between the means of consecutive batches shows it. It is noisy,
-// but sees what lies beyond the lags that memory read.
+// batchMeans is the variance inflation as the variance between the means of
+// consecutive batches shows it. It is noisy, but sees what lies beyond the lags
+// that memory read.
 func batchMeans(z []float64) float64 {
 	c := centred(z)
 	size := len(c) / batches
@@ -193,9 +202,11 @@ func studentT(freedom, p float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(p)
 }
 
-// dependence judges the indicator of not exceeding the p-quantile. Few observations lie beyond an extreme quantile, and
-// those that do are the very ones that would show whether they come in clusters; so the judgement is the worst of the one
-// at p and the one at a level that enough observations exceed, as many more as the whole series has memory.
+// dependence judges the indicator of not exceeding the p-quantile. Few
+// observations lie beyond an extreme quantile, and those that do are the very
+// ones that would show whether they come in clusters; so the judgement is the
+// worst of the one at p and the one at a level that enough observations exceed,
+// as many more as the whole series has memory.
 func (s *Sample) dependence(p float64) dependence {
 	n := s.N()
 	if n < minJudged {

@@ -7,35 +7,60 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Warning is something that the reader of an Estimate must know and that is not an error. Code is stable and made
-// for programs; Text is one sentence for people.
+// Warning is something that the reader of an Estimate must know and that is not
+// an error. Code is stable and made for programs; Text is one sentence for
+// people.
 type Warning struct{ Code, Text string }
 
 // The codes of Warnings.
 const (
-	CodeFew        = "few"              // too few observations for the bound that was asked for; the text says how many are needed
-	CodeFewBatches = "few-batches"      // too few observations to judge their dependence on each other; treated as independent
-	CodeDependent  = "dependent"        // the observations are strongly dependent; the interval rests on few effective ones
-	CodeConstant   = "constant"         // all values are equal: the interval has no width, and that is no evidence of precision
-	CodeOver       = "over"             // observations beyond any value were left out of a mean
-	CodeSmall      = "small"            // a share over so few observations that its interval is only approximate
-	CodeUndefined  = "undefined"        // there is no value; the text says why
-	CodeConfidence = "mixed-confidence" // two estimates of different confidence were combined; the lower one is stated
-	CodeUnbounded  = "unbounded"        // a bound of one of the two estimates is missing or not positive, so the combined one is missing
+	// CodeFew: too few observations for a bound; the text says how many it takes.
+	CodeFew = "few"
+	// CodeFewBatches: too few observations, or too slow a drift, to judge how
+	// much they depend on each other.
+	CodeFewBatches = "few-batches"
+	// CodeDependent: the interval rests on less than half of the observations.
+	CodeDependent = "dependent"
+	// CodeConstant: all values are equal; the interval of their mean has no
+	// width, and that is no evidence of precision.
+	CodeConstant = "constant"
+	// CodeOver: a bound lies among the observations beyond any value, or a mean
+	// leaves them out.
+	CodeOver = "over"
+	// CodeSmall: a share of so few observations that its interval is rough.
+	CodeSmall = "small"
+	// CodeUndefined: there is no value; the text says why.
+	CodeUndefined = "undefined"
+	// CodeConfidence: estimates of different confidence were combined.
+	CodeConfidence = "mixed-confidence"
+	// CodeUnbounded: a comparison lacks a bound, because one of its sides has
+	// none or, for a ratio, one that is not positive.
+	CodeUnbounded = "unbounded"
 )
 
-// Estimate is a number with the interval that the data leave for it. It is a value: copy it freely.
-//
-// The zero Estimate is not an estimate; functions of this package never return it.
+// Estimate is a number with the interval that the data leave for it. It is a
+// value: copy it freely. This package never returns the zero Estimate.
 type Estimate struct {
-	Value      float64   // the point estimate; NaN: there is none; +Inf: it lies among the observations beyond any value
-	Lo, Hi     float64   // two-sided bounds; Lo = -Inf, Hi = +Inf: no bound is known; Lo = +Inf: even it is beyond any value. Never NaN
-	Confidence float64   // of the two-sided interval, in (0, 1)
-	N          int       // observations, those in Over included
-	Effective  float64   // how many independent observations N is worth, at most N
-	Over       int       // observations known only to lie beyond any value
-	Method     string    // how Value and the bounds were found
-	Warnings   []Warning // what the reader must know
+	// Value is the point estimate. NaN: there is none. +Inf: it lies among the
+	// observations beyond any value. A difference from such a one is -Inf.
+	Value float64
+	// Lo and Hi bound the truth on both sides. Lo = -Inf or Hi = +Inf: no bound
+	// is known. Lo = +Inf: even the lower bound lies beyond any value, so every
+	// limit is exceeded. Never NaN; Lo <= Value <= Hi wherever there is a
+	// Value.
+	Lo, Hi float64
+	// Confidence of the two-sided interval, in (0, 1).
+	Confidence float64
+	// N counts the observations, those in Over included; for a Rate, the slices.
+	N int
+	// Effective is how many independent observations N is worth, at most N.
+	Effective float64
+	// Over counts observations known only to lie beyond any value.
+	Over int
+	// Method says how Value and the bounds were found.
+	Method string
+	// Warnings are what the reader must know, in no order of gravity.
+	Warnings []Warning
 }
 
 // Defined reports whether there is a point estimate.
@@ -56,11 +81,13 @@ func undefined(n, over int, confidence float64, method, why string) Estimate {
 	}
 }
 
-// Detectable gives the smallest true effect that a two-sided test at the estimate's own confidence finds with a
-// power of 80 %, given the precision that e has: (1 + z(0.8)/z(confidence)) times the half-width of the interval.
-// For a Ratio it is a relative change (0.05 means 5 %), taken on the logarithmic scale; for everything else it has
-// the unit of the estimate. It is +Inf where a bound is missing. It depends on the width only, never on Value, so it
-// is not the "observed power" that says nothing beyond the p-value.
+// Detectable gives the smallest true effect that a two-sided test at the
+// estimate's own confidence finds with a power of 80 %, given the precision
+// that e has: (1 + z(0.8)/z(confidence)) times the half-width of the interval.
+// For a Ratio it is a relative change (0.05 means 5 %), taken on the
+// logarithmic scale; for everything else it has the unit of the estimate. It is
+// +Inf where a bound is missing. It depends on the width only, never on Value,
+// so it is not the "observed power" that says nothing beyond the p-value.
 func Detectable(e Estimate) float64 {
 	if !e.Defined() || !e.Estimable() || !(e.Confidence > 0 && e.Confidence < 1) {
 		return math.Inf(1)
@@ -75,7 +102,8 @@ func Detectable(e Estimate) float64 {
 	return k * (e.Hi/2 - e.Lo/2)
 }
 
-// tails turns a two-sided confidence into the probability of each tail. ok is false outside (0, 1).
+// tails turns a two-sided confidence into the probability of each tail. ok is
+// false outside (0, 1).
 func tails(confidence float64) (tail float64, ok bool) {
 	if !(confidence > 0 && confidence < 1) {
 		return 0, false

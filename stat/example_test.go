@@ -30,8 +30,8 @@ func ExampleSample_Quantile() {
 	// upper bound not estimable, needs n ≥ 368 (effective; here 100 of 100)
 }
 
-// Five failures in 300 against none in 300: the interval of the difference still holds zero, and a
-// ratio to zero does not exist.
+// Five failures in 300 against none in 300: the interval of the difference
+// still holds zero, and a ratio to zero does not exist.
 func ExampleDifference() {
 	failed := make([]float64, 300)
 	for i := range 5 {

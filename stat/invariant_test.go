@@ -100,7 +100,8 @@ func TestComparisonsAreAntisymmetric(t *testing.T) {
 	})
 }
 
-// Quantiles and means move with a change of unit. Powers of two and whole numbers keep the arithmetic exact.
+// Quantiles and means move with a change of unit. Powers of two and whole
+// numbers keep the arithmetic exact.
 func TestEquivariance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := rapid.SliceOfN(rapid.IntRange(-1000, 1000), 1, 300).Draw(t, "x")
@@ -129,8 +130,8 @@ func TestEquivariance(t *testing.T) {
 	})
 }
 
-// A permutation leaves the point estimate alone, and no order of the same values makes an interval narrower than the
-// one of independent observations.
+// A permutation leaves the point estimate alone, and no order of the same
+// values makes an interval narrower than the one of independent observations.
 func TestPermutation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.SliceOfN(rapid.Float64Range(0, 100), 2, 300).Draw(t, "x")
@@ -172,7 +173,8 @@ func TestConfidenceWidens(t *testing.T) {
 	})
 }
 
-// The ranks are the tightest whose tails keep their probability, by summing the binomial distribution itself.
+// The ranks are the tightest whose tails keep their probability, by summing the
+// binomial distribution itself.
 func TestRanksAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 400).Draw(t, "n")

@@ -13,13 +13,15 @@ const (
 	methodRate  = "ratio of sums over slices of time, linearised variance, t interval on the effective number of slices"
 )
 
-// Mean estimates the mean of the values that were measured. Observations beyond any value have no place in a mean:
-// they are left out, and a Warning says so.
+// Mean estimates the mean of the values that were measured. Observations beyond
+// any value have no place in a mean: they are left out, and a Warning says so.
 //
-// The bounds are Student's on the effective sample size, the one on the side of the longer tail widened by the first
-// term for skewness. No interval of a mean is safe against a tail that the sample has not seen: of lognormal values
-// with sigma 1 the upper one-sided 95 % bound is too low in 11 %, 9 % and 6 % of samples of 30, 100 and 1,000
-// (measured; sigma 0.5: 6 %, 5 %, 5 %). Gate on quantiles where that matters.
+// The bounds are Student's on the effective sample size, the one on the side of
+// the longer tail widened by the first term for skewness. No interval of a mean
+// is safe against a tail that the sample has not seen: of lognormal values with
+// sigma 1 the upper one-sided 95 % bound is too low in 11 %, 9 % and 6 % of
+// samples of 30, 100 and 1,000 (measured; sigma 0.5: 6 %, 5 %, 5 %). Gate on
+// quantiles where that matters.
 func (s *Sample) Mean(confidence float64) Estimate {
 	n := s.N() - s.over
 	tail, ok := tails(confidence)
@@ -46,11 +48,13 @@ func (s *Sample) Mean(confidence float64) Estimate {
 	return e
 }
 
-// meanOf gives the mean of a non-empty series with a t interval on its effective size.
+// meanOf gives the mean of a non-empty series with a t interval on its
+// effective size.
 func meanOf(values []float64, tail float64) Estimate {
 	n := len(values)
 	e := Estimate{Lo: math.Inf(-1), Hi: math.Inf(1), N: n, Effective: float64(n)}
-	// A power of two near the greatest value keeps squares in range and changes no digit.
+	// A power of two near the greatest value keeps squares in range and changes
+	// no digit.
 	biggest := 0.0
 	for _, x := range values {
 		biggest = math.Max(biggest, math.Abs(x))
@@ -95,8 +99,9 @@ func halfWidths(z []float64, mean, tail float64, e *Estimate) (below, above floa
 	d.describe(e)
 	t := studentT(math.Max(1, math.Min(effective-1, d.freedom)), 1-tail)
 	se := math.Sqrt(ss / (n - 1) / effective)
-	// Johnson (JASA 73, 1978): where the values are skewed, so is their mean; half-widths differ by the first term of
-	// the Edgeworth expansion. It only ever widens here.
+	// Johnson (JASA 73, 1978): where the values are skewed, so is their mean;
+	// half-widths differ by the first term of the Edgeworth expansion. It only
+	// ever widens here.
 	skew := third / n / math.Pow(ss/n, 1.5)
 	shift := se * skew * (1 + 2*t*t) / (6 * math.Sqrt(effective))
 	return t*se + math.Max(0, -shift), t*se + math.Max(0, shift)
@@ -104,11 +109,13 @@ func halfWidths(z []float64, mean, tail float64, e *Estimate) (below, above floa
 
 // Share estimates the share of ones in a series of zeros and ones in time order.
 //
-// The interval is the wider one of Wilson's and of Clopper and Pearson's, both on the effective sample size: Wilson's
-// alone is too short one-sidedly near 0 and 1 (its upper 95 % bound of 0 in 268 is 1 %; it takes 299). It always has a
-// width, also when all observations are equal. But dependence among ones is seen only where there are several of them:
-// an interval around 0 in n takes the observations as independent. Anything but zeros and ones gives an undefined
-// estimate.
+// The interval is the wider one of Wilson's and of Clopper and Pearson's, both
+// on the effective sample size: Wilson's alone is too short one-sidedly near 0
+// and 1 (its upper 95 % bound of 0 in 268 is 1 %; it takes 299). It always has
+// a width, also when all observations are equal. But dependence among ones is
+// seen only where there are several of them: an interval around 0 in n takes
+// the observations as independent. Anything but zeros and ones gives an
+// undefined estimate.
 func Share(zeroOnesInTimeOrder []float64, confidence float64) Estimate {
 	z := zeroOnesInTimeOrder
 	n := len(z)
@@ -154,8 +161,9 @@ func wilson(p, n, z float64) (lo, hi float64) {
 	return math.Min(lo, p), math.Max(hi, p)
 }
 
-// clopperPearson is the interval of all p under which neither tail beyond a share of n is less likely than tail
-// (Biometrika 26, 1934); n need not be whole.
+// clopperPearson is the interval of all p under which neither tail beyond a
+// share of n is less likely than tail (Biometrika 26, 1934); n need not be
+// whole.
 func clopperPearson(p, n, tail float64) (lo, hi float64) {
 	lo, hi = 0, 1
 	if k := p * n; k > 0 {
@@ -167,10 +175,12 @@ func clopperPearson(p, n, tail float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// Rate estimates an amount per second from slices of time in their order: the sum of amounts over the sum of seconds.
-// N is the number of slices. The variance is that of the residuals amount - rate*seconds (Cochran, Sampling Techniques,
-// 6.4), their dependence from slice to slice included. Sixty slices or more are advisable; under 20 the dependence
-// cannot be judged and a Warning says so.
+// Rate estimates an amount per second from slices of time in their order: the
+// sum of amounts over the sum of seconds. N is the number of slices. The
+// variance is that of the residuals amount - rate*seconds (Cochran, Sampling
+// Techniques, 6.4), their dependence from slice to slice included. Sixty slices
+// or more are advisable; under 20 the dependence cannot be judged and a Warning
+// says so.
 func Rate(amounts, seconds []float64, confidence float64) Estimate {
 	n := len(amounts)
 	tail, ok := tails(confidence)

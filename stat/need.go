@@ -7,10 +7,12 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// NeedAbove is the least number of independent observations for which a two-sided interval of the given confidence
-// for the p-quantile has a finite upper bound: the least n with p^n <= (1-confidence)/2. For a one-sided bound at
-// confidence c pass 2c-1. The lower bound of the p-quantile needs NeedAbove(1-p, confidence). It is math.MaxInt where
-// no n suffices (p = 1, or nonsense).
+// NeedAbove is the least number of independent observations for which a
+// two-sided interval of the given confidence for the p-quantile has a finite
+// upper bound: the least n with p^n <= (1-confidence)/2. For a one-sided bound
+// at confidence c pass 2c-1. The lower bound of the p-quantile needs
+// NeedAbove(1-p, confidence). It is math.MaxInt where no n suffices (p = 1, or
+// nonsense).
 func NeedAbove(p, confidence float64) int {
 	tail, ok := tails(confidence)
 	if !ok || !(p >= 0 && p < 1) {
@@ -26,9 +28,11 @@ func NeedAbove(p, confidence float64) int {
 	return max(1, int(math.Ceil(x)))
 }
 
-// NeedViolations is the least number of independent observations that prove, at the one-sided confidence given, that
-// the p-quantile is within a limit when k of them exceed the limit: the least n with P(binomial(n, 1-p) <= k) <=
-// 1-confidence. With k = 0 it equals NeedAbove(p, 2*confidence-1). It is math.MaxInt where no n suffices.
+// NeedViolations is the least number of independent observations that prove, at
+// the one-sided confidence given, that the p-quantile is within a limit when k
+// of them exceed the limit: the least n with P(binomial(n, 1-p) <= k) <=
+// 1-confidence. With k = 0 it equals NeedAbove(p, 2*confidence-1). It is
+// math.MaxInt where no n suffices.
 func NeedViolations(p, confidence float64, k int) int {
 	if !(confidence > 0 && confidence < 1) || !(p >= 0 && p < 1) || k < 0 {
 		return math.MaxInt

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The published figures are those of MLPerf LoadGen's early stopping and of David & Nagaraja's rank formula.
+// The published figures are those of MLPerf LoadGen's early stopping and of
+// David & Nagaraja's rank formula.
 func TestNeedAbove(t *testing.T) {
 	for _, c := range []struct {
 		p, confidence float64

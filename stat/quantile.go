@@ -10,15 +10,18 @@ import (
 
 const methodQuantile = "order statistic (Hyndman-Fan type 7), binomial ranks on the effective sample size"
 
-// slack forgives the rounding error of a probability that was computed as (1-confidence)/2.
+// slack forgives the rounding error of a probability that was computed as
+// (1-confidence)/2.
 const slack = 1 + 1e-9
 
 // Quantile estimates the p-quantile.
 //
-// Value is Hyndman and Fan's type 7 (the default of R and numpy). Lo and Hi are order statistics whose ranks follow
-// from the binomial distribution (David & Nagaraja, Order Statistics, 7.1): each tail has at most half of
-// 1-confidence, whatever the distribution of the values. Where no such rank exists the bound is infinite and a Warning
-// tells how many observations it takes; the maximum never stands in for it.
+// Value is Hyndman and Fan's type 7 (the default of R and numpy). Lo and Hi are
+// order statistics whose ranks follow from the binomial distribution (David &
+// Nagaraja, Order Statistics, 7.1): each tail has at most half of 1-confidence,
+// whatever the distribution of the values. Where no such rank exists the bound
+// is infinite and a Warning tells how many observations it takes; the maximum
+// never stands in for it.
 func (s *Sample) Quantile(p, confidence float64) Estimate {
 	n := s.N()
 	tail, ok := tails(confidence)
@@ -43,7 +46,8 @@ func (s *Sample) Quantile(p, confidence float64) Estimate {
 	m := max(1, int(e.Effective))
 	lo, hi := ranks(m, p, tail)
 	if lo > 0 {
-		// With l-1 = floor((lo-1)·n/m), the event {count < l} is no likelier than {binomial(m, p) < lo}.
+		// With l-1 = floor((lo-1)·n/m), the event {count < l} is no likelier
+		// than {binomial(m, p) < lo}.
 		l := 1 + int(math.Floor(float64(lo-1)*float64(n)/float64(m)))
 		e.Lo = s.sorted[min(l, n)-1]
 	}
@@ -79,8 +83,8 @@ func (s *Sample) explainMissing(e *Estimate, p, confidence float64, hasLo, hasHi
 	}
 }
 
-// type7 interpolates linearly between the order statistics around (n-1)p. Beyond any value, a part of infinity is
-// infinity.
+// type7 interpolates linearly between the order statistics around (n-1)p.
+// Beyond any value, a part of infinity is infinity.
 func type7(sorted []float64, p float64) float64 {
 	h := float64(len(sorted)-1) * p
 	i := int(math.Floor(h))
@@ -96,12 +100,14 @@ func type7(sorted []float64, p float64) float64 {
 	case math.IsInf(b, 1):
 		return b
 	}
-	// The weighted form cannot overflow as a+(b-a)f can; the clamp keeps its rounding between the neighbours.
+	// The weighted form cannot overflow as a+(b-a)f can; the clamp keeps its
+	// rounding between the neighbours.
 	return math.Max(a, math.Min(b, a*(1-f)+b*f))
 }
 
-// ranks gives the largest lo with P(binomial(n,p) < lo) <= tail (0: none) and the smallest hi with
-// P(binomial(n,p) >= hi) <= tail (n+1: none). Ranks count from 1.
+// ranks gives the largest lo with P(binomial(n,p) < lo) <= tail (0: none) and
+// the smallest hi with P(binomial(n,p) >= hi) <= tail (n+1: none). Ranks count
+// from 1.
 func ranks(n int, p, tail float64) (lo, hi int) {
 	hi = 1 + sort.Search(n, func(i int) bool { return atLeast(n, i+1, p) <= tail*slack })
 	lo = sort.Search(n, func(i int) bool { return below(n, i+1, p) > tail*slack })

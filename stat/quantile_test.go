@@ -214,7 +214,8 @@ func TestLongMemoryIsReadInBoundedTime(t *testing.T) {
 	x := autoregressive(0.999, 0.5).draw(rand.New(rand.NewPCG(9, 9)), 200_000)
 	start := time.Now()
 	d, span := memory(x)
-	// The inflation of a lognormal AR(1) of small sigma is near (1+rho)/(1-rho) = 1999.
+	// The inflation of a lognormal AR(1) of small sigma is near (1+rho)/(1-rho)
+	// = 1999.
 	if d < 800 || d > 4000 || span < 500 {
 		t.Errorf("inflation %v over a span of %d, want about 2000 over thousands", d, span)
 	}

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Sample is a series of observations in time order, some of which may be known only to exceed everything. It is
-// immutable after NewSample and safe for concurrent use. The zero Sample is empty and usable.
+// Sample is a series of observations in time order, some of which may be known
+// only to exceed everything. It is immutable after NewSample and safe for
+// concurrent use. The zero Sample is empty and usable.
 type Sample struct {
 	series []float64 // in time order, those beyond any value as +Inf
 	sorted []float64 // the same, ascending
@@ -19,13 +20,15 @@ type Sample struct {
 	span      int       // lags over which the ranks depend on each other
 }
 
-// NewSample takes observations in time order and the number of further ones that lie beyond any value (a request that
-// failed has no latency, and waiting longer would not have given it one). The latter are spread evenly over the series,
-// because their places in time are not known.
-// The values are copied.
+// NewSample takes observations in time order and the number of further ones
+// that lie beyond any value (a request that failed has no latency, and waiting
+// longer would not have given it one). The latter are spread evenly over the
+// series, because their places in time are not known. The values are copied.
 //
-// Where the place in time of an observation beyond any value is known, put +Inf at that place and leave it out of over:
-// then the interval knows whether failures came in a row. NaN and -Inf are refused: leave out what was not measured.
+// Where the place in time of an observation beyond any value is known, put +Inf
+// at that place and leave it out of over: then the interval knows whether
+// failures came in a row. NaN and -Inf are refused: leave out what was not
+// measured.
 func NewSample(inTimeOrder []float64, over int) (*Sample, error) {
 	if over < 0 {
 		return nil, fmt.Errorf("making a sample: %d observations beyond any value; the number cannot be negative", over)
@@ -51,7 +54,8 @@ func spread(values []float64, over int) []float64 {
 	out := make([]float64, 0, n)
 	placed := 0
 	for i := range n {
-		// After i+1 places, round((i+1)*over/n) of them are over: even distances, and exactly over in all.
+		// After i+1 places, round((i+1)*over/n) of them are over: even
+		// distances, and exactly over in all.
 		if want := int((2*int64(i+1)*int64(over) + int64(n)) / (2 * int64(n))); placed < want {
 			out = append(out, math.Inf(1))
 			placed++
@@ -76,8 +80,9 @@ func (s *Sample) Min() float64 {
 	return math.NaN()
 }
 
-// Max is the greatest value that was measured, NaN when there is none. Observations beyond any value do not count: ask
-// Quantile(1, ...) to have them in.
+// Max is the greatest value that was measured, NaN when there is none.
+// Observations beyond any value do not count: ask Quantile(1, ...) to have them
+// in.
 func (s *Sample) Max() float64 {
 	if f := s.finite(); len(f) > 0 {
 		return f[len(f)-1]
