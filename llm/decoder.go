@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -289,11 +290,11 @@ func (d *Decoder) dispatch(read uint32, tail bool, yield func(*Event) error) err
 
 // digits reads a number that is ASCII digits and nothing else.
 func digits(b []byte) (n int64, ok bool) {
-	if len(b) == 0 || len(b) > 18 {
+	if len(b) == 0 || len(b) > 19 {
 		return 0, false
 	}
 	for _, c := range b {
-		if c < '0' || c > '9' {
+		if c < '0' || c > '9' || n > (math.MaxInt64-int64(c-'0'))/10 {
 			return 0, false
 		}
 		n = n*10 + int64(c-'0')

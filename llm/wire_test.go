@@ -203,3 +203,5 @@ func TestDoStreamsAnAnswer(t *testing.T) {
 		t.Logf("%+v", rec)
 	}
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
