@@ -166,13 +166,13 @@ func (t *tally) judge() error {
 	if streamed && !t.done {
 		r.Flags |= record.FlagNoDone
 	}
-	n, known := r.Output.N()
-	if t.payloads == 0 && (!known || n > 0 || t.finished == 0) {
+	if t.payloads == 0 { // also when the usage owns up to it: nobody asks for nothing
 		return fail(record.EmptyOutput, "finished without output")
 	}
 	if err := t.checkTools(); err != nil {
 		return err
 	}
+	n, known := r.Output.N()
 	asked := t.req.MaxTokens
 	if !known || asked <= 0 || t.seen&(t.seen-1) != 0 {
 		return nil
