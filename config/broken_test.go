@@ -124,3 +124,33 @@ func checkPlaces(t *testing.T, data []byte, err error) {
 		last = f
 	}
 }
+
+// TestSyntaxErrorsAreFoundInLargeFiles puts lines before each document that is
+// not YAML: the fault moves with it. Only above 64 KiB may it stand at the value
+// that encloses the true place, since the parser tells no more.
+func TestSyntaxErrorsAreFoundInLargeFiles(t *testing.T) {
+	raw, err := os.ReadFile("testdata/broken/syntax.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, files := parseArchive(string(raw))
+	for _, f := range files {
+		if filepath.Ext(f.name) != ".yaml" {
+			continue
+		}
+		for _, lines := range []int{1, 300, 500, 2000} {
+			pad := strings.Repeat("# "+strings.Repeat("x", 50)+"\n", lines)
+			var v sample
+			alone, _ := errors.AsType[Fault](Decode("x.yaml", []byte(f.data), &v))
+			moved, _ := errors.AsType[Fault](Decode("x.yaml", []byte(pad+f.data), &v))
+			moved.Line -= lines
+			if len(pad) > tried {
+				if moved.What != alone.What || moved.Line < 1 || moved.Line > alone.Line+1 {
+					t.Errorf("%s after %d lines: %v, want at or before %v", f.name, lines, moved, alone)
+				}
+			} else if diff := cmp.Diff(alone, moved); diff != "" {
+				t.Errorf("%s after %d lines (-alone +moved):\n%s", f.name, lines, diff)
+			}
+		}
+	}
+}

@@ -106,7 +106,7 @@ func (l *faultList) err() error {
 		return nil
 	}
 	fs := Faults(slices.Clone(l.list))
-	fs.sort()
+	fs.Sort()
 	if l.total > MaxFaults {
 		at := fs[min(MaxFaults, len(fs)-1)]
 		rest := l.total - MaxFaults // also counts repetitions once the list is full
@@ -119,7 +119,8 @@ func (l *faultList) err() error {
 	return fs
 }
 
-func (fs Faults) sort() {
+// Sort puts the faults in order of position, for those who add to them.
+func (fs Faults) Sort() {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

@@ -329,6 +329,8 @@ func (d *document) checkKey(k *yaml.Node, first map[string]*yaml.Node) {
 		d.refuse(k, "merge keys (<<) are not allowed", "write the keys out here")
 	case isEmpty(k):
 		d.refuse(k, `a ":" without a key before it`, "write the key")
+	case k.Value == "":
+		d.refuse(k, "a key must not be empty", "write the key")
 	case len(k.Value) > longestKey:
 		d.refuse(k, fmt.Sprintf("a key of %d bytes; at most %d", len(k.Value), longestKey), `quote the text if it contains ": "`)
 	case prior != nil:

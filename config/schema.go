@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Schemer is a type that describes itself: its method returns a JSON Schema as
@@ -125,13 +128,7 @@ func (g *generator) named(t reflect.Type, make func() (map[string]any, error)) (
 	}
 	name, known := g.names[t]
 	if !known {
-		name = strings.ToLower(t.Name()[:1]) + t.Name()[1:]
-		name = strings.Map(func(r rune) rune {
-			if strings.ContainsRune("[]*/·", r) {
-				return '-'
-			}
-			return r
-		}, name)
+		name = defName(t)
 		for base, i := name, 2; g.defs[name] != nil; i++ {
 			name = base + strconv.Itoa(i)
 		}
@@ -144,6 +141,22 @@ func (g *generator) named(t reflect.Type, make func() (map[string]any, error)) (
 		g.defs[name] = s
 	}
 	return map[string]any{"$ref": "#/$defs/" + name}, nil
+}
+
+var packagePath = regexp.MustCompile(`[^\[\],]*[./]`)
+
+// defName makes a name for $defs of a type's name: "Dist[a/b.Count]" becomes
+// "dist-Count".
+func defName(t reflect.Type) string {
+	name := packagePath.ReplaceAllString(t.Name(), "")
+	name = strings.Trim(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
+			return r
+		}
+		return '-'
+	}, name), "-")
+	first, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToLower(first)) + name[size:]
 }
 
 // object describes a struct.

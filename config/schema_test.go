@@ -193,6 +193,26 @@ func TestSchemaDescribes(t *testing.T) {
 	}
 }
 
+type generic[T any] struct {
+	V T `yaml:"v"`
+}
+
+func TestSchemaNamesGenericTypes(t *testing.T) {
+	data, err := Schema(struct {
+		A generic[Count]           `yaml:"a"`
+		B generic[map[string]int]  `yaml:"b"`
+		C *generic[generic[Count]] `yaml:"c"`
+	}{}, "https://example.com/x.json", "X")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"generic-Count", "generic-map-string-int", "generic-generic-Count"} {
+		if !strings.Contains(string(data), `"`+name+`": {`) || !strings.Contains(string(data), `"#/$defs/`+name+`"`) {
+			t.Errorf("no %s in\n%s", name, data)
+		}
+	}
+}
+
 type schemaNode struct {
 	Next *schemaNode `yaml:"next"`
 }

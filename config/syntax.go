@@ -49,9 +49,13 @@ var rules = []rule{
 	{"did not find expected '!'", "tags (!) are not allowed", "remove the tag", anyOf("!"), false},
 	{"did not find expected whitespace or line break", "a character that cannot start a value", "quote the text", starts("!&*"), false},
 	{"did not find expected comment or line break", "text after | or >", "start the text on the next line", starts("|>"), false},
-	{"directive", "directives (%) are not allowed", "remove the line", nil, false},
-	{"incompatible YAML document", "directives (%) are not allowed", "remove the line", nil, false},
+	{"directive", noDirectives, "remove the line", nil, false},
+	{"incompatible YAML document", noDirectives, "remove the line", nil, false},
 }
+
+const noDirectives = "directives (%) are not allowed"
+
+var unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 
 var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
@@ -112,7 +116,18 @@ func (d *document) failingLine(err error, r rule) int {
 	if last > 1 && d.starts[last-1] == len(d.data) {
 		last-- // nothing stands after the last line end
 	}
+	if r.what == noDirectives {
+		for i := range d.starts {
+			if strings.HasPrefix(d.line(i+1), "%") {
+				return i + 1
+			}
+		}
+	}
 	if len(d.data) > tried {
+		if m := unknownAnchor.FindStringSubmatch(err.Error()); m != nil { // told without a line
+			line, _ := d.locate(max(bytes.Index(d.data, []byte("*"+m[1])), 0))
+			return line
+		}
 		return told(err, r, last)
 	}
 	// The parser tells no line at all for values that start on the first one; a
