@@ -3,6 +3,7 @@ package contract
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/assay-llm/assay/config"
@@ -103,7 +104,7 @@ func (x *trial) undecided(est stat.Estimate) string {
 	if why := x.unbounded(); why != "" {
 		return why
 	}
-	span := fmt.Sprintf("at %s confidence %s", percentage(x.terms.confidence), x.spanText(est))
+	span := fmt.Sprintf("at %s confidence %s", percentage(x.terms.confidence), x.spanText(est)) + drifting(est)
 	if why := x.beyond(); why != "" {
 		return why + "; " + span
 	}
@@ -121,6 +122,16 @@ func (x *trial) spanText(est stat.Estimate) string {
 		return "at least " + value(x.Unit, est.Lo, 3) + ", without an upper bound"
 	}
 	return "between " + value(x.Unit, est.Lo, 3) + " and " + value(x.Unit, est.Hi, 3)
+}
+
+// drifting says that a bound is missing because the series is too short against
+// its own memory; "" if both bounds are there.
+func drifting(est stat.Estimate) string {
+	i := slices.IndexFunc(est.Warnings, func(w stat.Warning) bool { return w.Code == stat.CodeFewBatches })
+	if est.Estimable() || i < 0 {
+		return ""
+	}
+	return "; " + est.Warnings[i].Text
 }
 
 // unbounded says that the sample is too small for the bound that a pass needs;
@@ -165,7 +176,7 @@ func quantileNeeds(p, confidence float64, above bool) int {
 	if !above {
 		p = 1 - p
 	}
-	return stat.NeedAbove(p, 2*confidence-1)
+	return stat.NeedAbove(p, twoSided(confidence))
 }
 
 // more estimates how many more requests would decide, and says so: the interval
@@ -306,5 +317,5 @@ func (x *trial) undecidedChange() string {
 	case math.IsInf(x.diff.Hi, 0):
 		span = "at least " + lo + ", without an upper bound"
 	}
-	return fmt.Sprintf("%s: at %s confidence %s", x.changeText(), percentage(x.terms.confidence), span) + x.more(x.diff)
+	return fmt.Sprintf("%s: at %s confidence %s", x.changeText(), percentage(x.terms.confidence), span) + drifting(x.diff) + x.more(x.diff)
 }

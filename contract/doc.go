@@ -43,6 +43,13 @@
 // by definition (the TPOT of a single token) are neutral, with a note above
 // 2 %.
 //
+// A count, a maximum and a minimum are facts of the run and have no interval.
+// A maximum says nothing about the next request, so it needs a min beside it.
+//
+// A window says how live traffic is judged. A run is judged as a whole, with a
+// note; but since a count grows with the run, a count with a window is decided
+// only by a run that is long enough for a pass, or short enough for a fail.
+//
 // Different workloads are never pooled: a clause is judged on each that it
 // matches, and the worst counts.
 //

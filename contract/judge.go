@@ -320,7 +320,10 @@ func (x *trial) judge(j judge) (Grade, string) {
 
 // two is the confidence of the two-sided interval whose ends are the one-sided
 // bounds.
-func (x *trial) two() float64 { return 2*x.terms.confidence - 1 }
+func (x *trial) two() float64 { return twoSided(x.terms.confidence) }
+
+// twoSided rounds what binary arithmetic adds: 0.9, not 0.8999999999999999.
+func twoSided(confidence float64) float64 { return math.Round((2*confidence-1)*1e12) / 1e12 }
 
 // estimate fills in the figures of both variants.
 func (x *trial) estimate(j judge) {

@@ -83,7 +83,7 @@ func (l *linter) report(at *config.Node, id string, column int, what, hint strin
 		return
 	}
 	f := at.Mark(what, hint)
-	if need := at.At("need"); column > 0 && need.Exists() {
+	if need := at.At("need"); column > 0 && need.IsScalar() && need.Exists() {
 		f = need.Mark(what, hint)
 		if text := need.Scalar(); !strings.Contains(text, "\n") && column <= utf8.RuneCountInString(text) {
 			f.Column += column - 1
@@ -140,10 +140,19 @@ type leafLint struct {
 
 func (l *leafLint) say(column int, what, hint string) { l.report(l.at, l.c.ID, column, what, hint) }
 
+// sayAt reports at a key of the clause, or at the clause when a group has it.
+func (l *leafLint) sayAt(key, what, hint string) {
+	at := l.at
+	if at != nil && at.Has(key) {
+		at = at.At(key)
+	}
+	l.report(at, l.c.ID, 0, what, hint)
+}
+
 func (l *leafLint) check() {
 	need := l.c.Need
 	if !decisive(l.t.confidence) {
-		l.say(0, fmt.Sprintf("a confidence of %s decides nothing", percentage(l.t.confidence)), "write confidence: 95%")
+		l.sayAt("confidence", fmt.Sprintf("a confidence of %s decides nothing", percentage(l.t.confidence)), "write confidence: 95%")
 		return
 	}
 	scopes := l.scopes()
@@ -185,7 +194,7 @@ func (l *leafLint) scopes() []Planned {
 		if near, ok := nearest(name, names); ok {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
-		l.say(0, fmt.Sprintf("there is no workload %q in this run", name), hint)
+		l.sayAt("on", fmt.Sprintf("there is no workload %q in this run", name), hint)
 	}
 	var scopes []Planned
 	unlabelled := ""
@@ -205,7 +214,7 @@ func (l *leafLint) scopes() []Planned {
 		}
 	}
 	if len(scopes) == 0 && unlabelled != "" {
-		l.say(0, fmt.Sprintf("no planned request has the label %s", unlabelled), "correct where:, or label a workload so")
+		l.sayAt("where", fmt.Sprintf("no planned request has the label %s", unlabelled), "correct where:, or label a workload so")
 	}
 	return scopes
 }
@@ -294,10 +303,10 @@ func (l *leafLint) plan(p Planned) {
 		l.say(n.at.metric, fmt.Sprintf("%s needs streamed answers, and workload %s does not stream", l.m.Name, p.Workload), "write stream: true in the workload")
 	}
 	if l.t.min > 0 && p.Requests > 0 && l.t.min > p.Requests {
-		l.say(0, fmt.Sprintf("asks for at least %s, and workload %s plans %s", count(l.t.min, "request"), p.Workload, grouped(fmt.Sprint(p.Requests))), "plan more requests or lower min")
+		l.sayAt("min", fmt.Sprintf("asks for at least %s, and workload %s plans %s", count(l.t.min, "request"), p.Workload, grouped(fmt.Sprint(p.Requests))), "plan more requests or lower min")
 	}
 	if w := l.c.Window; n.Quantity.Stat == "count" && w.For > 0 && p.For > 0 && p.For < w.For {
-		l.say(0, fmt.Sprintf("counts over a window of %s, and workload %s lasts %s", w, p.Workload, config.Duration(p.For)), "plan a longer run, or judge a share instead")
+		l.sayAt("window", fmt.Sprintf("counts over a window of %s, and workload %s lasts %s", w, p.Workload, config.Duration(p.For)), "plan a longer run, or judge a share instead")
 	}
 	l.size(p)
 }
@@ -385,7 +394,7 @@ func (l *leafLint) shareNeeds() int64 {
 				events[i] = 1
 			}
 		}
-		est := stat.Share(events, 2*l.t.confidence-1)
+		est := stat.Share(events, twoSided(l.t.confidence))
 		if n.Limit.Baseline {
 			est = stat.Difference(est, est)
 		}

@@ -38,7 +38,8 @@ const (
 // requests count as worse than any value, as everywhere in this package. It
 // returns an error if the quantity cannot be read at all (an unknown metric, a
 // statistic that does not fit it); if it can but there is no data, the
-// estimate's value is NaN.
+// estimate's value is NaN. A Warning with code "gap" says that the figure is no
+// evidence, one with code "note" what else a reader must know.
 func Measure(e Evidence, q Quantity, variant, workload string, labels map[string]string, confidence float64) (stat.Estimate, record.Unit, error) {
 	m, unit, err := q.metric()
 	if err != nil {
