@@ -10,7 +10,7 @@ import (
 
 // Arrivals tells whether instants look like a Poisson process of constant rate.
 // Each of the three looks errs for 1 % of true Poisson processes, all together
-// for about 2.5 % (measured).
+// for about 3 % (measured).
 type Arrivals struct {
 	N                          int
 	Rate                       float64 // arrivals per second

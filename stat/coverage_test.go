@@ -132,6 +132,7 @@ func within(t *testing.T, what string, count, runs int, rate float64) {
 		t.Errorf("%s: %.2f %% of %d runs, want at most %.2f %% + %.2f %% Monte-Carlo error", what, 100*got, runs, 100*rate, 100*slack)
 	}
 }
+
 func mustSample(x []float64, over int) *Sample {
 	s, err := NewSample(x, over)
 	if err != nil {

@@ -104,7 +104,7 @@ func memory(z []float64) (inflation float64, span int) {
 		d, lag, ended := positiveSequence(c)
 		if ended || len(c) < 4*maxLag {
 			if block > 1 {
-				lag += 1 // correlation inside a block spans a block
+				lag++ // correlation inside a block spans a block
 			}
 			return math.Max(1, here*d), lag * block
 		}
