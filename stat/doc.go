@@ -29,9 +29,9 @@
 // and warn.
 //
 // Requests share a queue, so they depend on their neighbours, and an interval
-// that takes them as independent is far too short: at rho = 0.9 (below) the "95
-// %" interval of p95 misses the truth in 46 % of samples. Every interval is
-// therefore built on the effective number of observations: n over the variance
+// that takes them as independent is far too short: in the AR(1) process of rho
+// 0.9 below, a nominal 95 % interval of p95 that does so misses the truth in 46 %
+// of samples of 300. Every interval is therefore built on the effective number of observations: n over the variance
 // inflation, which is read from the autocorrelations (for a quantile, those of
 // "does not exceed it"), enlarged for being an estimate itself, and never below
 // 1. Independent data mostly keep their full n. Long memory costs bounds
