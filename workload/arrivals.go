@@ -135,7 +135,7 @@ func (a *arrivals) all() iter.Seq2[int64, time.Duration] {
 // the limit ended them. It takes about 30 ns an arrival when they are random.
 func (a *arrivals) count() (n int64, last time.Duration, limited bool) {
 	if !a.poisson {
-		if exact := math.Ceil(a.profile.total - 0.5); exact < float64(a.limit) {
+		if exact := math.Ceil(a.profile.total - 0.5); exact <= float64(a.limit) {
 			return max(0, int64(exact)), 0, false
 		}
 		walk := cursor{p: &a.profile}

@@ -33,11 +33,32 @@ type problem struct {
 
 // CheckConfig reports what is wrong across the fields of a decoded Spec, each
 // at its position.
-func (s *Spec) CheckConfig(n *config.Node) {
-	for _, p := range s.problems() {
+func (s *Spec) CheckConfig(n *config.Node) { s.problems().report(n, "") }
+
+// CheckConfig does the same for arrivals alone, so that their faults show even
+// when another part of the Spec cannot be read.
+func (a *Arrivals) CheckConfig(n *config.Node) {
+	var ps problems
+	ps.arrivals(a)
+	ps.report(n, "arrivals")
+}
+
+// CheckConfig does the same for prompts.
+func (p *Prompts) CheckConfig(n *config.Node) {
+	var ps problems
+	ps.prompts(p)
+	ps.report(n, "prompts")
+}
+
+// report adds the problems to the faults of the document whose node n has the
+// path within the workload.
+func (ps problems) report(n *config.Node, within string) {
+	for _, p := range ps {
 		at := n
-		for key := range strings.SplitSeq(p.path, ".") {
-			at = at.At(key)
+		for key := range strings.SplitSeq(strings.TrimPrefix(p.path, within), ".") {
+			if key != "" {
+				at = at.At(key)
+			}
 		}
 		at.Fault(p.what, p.hint)
 	}
@@ -67,13 +88,14 @@ func (s *Spec) problems() problems {
 	ps.arrivals(&s.Arrivals)
 	sound := len(ps) == 0
 	ps.end(s, sound)
-	ps.prompts(s)
+	ps.prompts(&s.Prompts)
+	ps.lengths(s)
 	if l := s.Labels; len(l) > maxLabels {
 		ps.add("labels", fmt.Sprintf("has %d labels, at most %d are possible", len(l), maxLabels), "leave some out")
 	}
 	for k, v := range s.Labels {
 		if k == "" || len(k) > maxLabel || len(v) > maxLabel || strings.ContainsFunc(k+v, func(r rune) bool { return !unicode.IsGraphic(r) }) {
-			ps.add("labels", fmt.Sprintf("the label %.40q is empty, longer than %d bytes or not printable", k, maxLabel), "choose a short name and value")
+			ps.add("labels", fmt.Sprintf("the label %.40q or its value is empty, longer than %d bytes or not printable", k, maxLabel), "choose a short name and value")
 			break
 		}
 	}
@@ -87,7 +109,7 @@ func (s *Spec) problems() problems {
 		ps.add("warmup.requests", fmt.Sprintf("must be at most %d, got %v", maxWarmUp, s.WarmUp.Requests), "a few dozen warm most servers")
 	}
 	if t := s.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
-		ps.add("temperature", fmt.Sprintf("must be between 0 and 2, got %v", *t), "")
+		ps.add("temperature", fmt.Sprintf("must be between 0 and 2, got %v", *t), "0 is greedy, 1 is what the model was trained for")
 	}
 	return ps
 }
@@ -109,7 +131,7 @@ func (ps *problems) arrivals(a *Arrivals) {
 	case a.Process != "" && !shaped:
 		ps.add("arrivals.process", "goes with ramp or stairs only", "remove it, or add a ramp")
 	case a.Process != "" && a.Process != "constant" && a.Process != "poisson":
-		ps.add("arrivals.process", fmt.Sprintf("wants constant or poisson, got %q", a.Process), "")
+		ps.add("arrivals.process", fmt.Sprintf("wants constant or poisson, got %q", a.Process), "write one of them")
 	}
 	if a.Concurrency == 0 && a.Think.Set() {
 		ps.add("arrivals.think", "a think time needs virtual users", "add concurrency: 16, or remove think: an open loop does not wait for answers")
@@ -137,13 +159,13 @@ func (ps *problems) arrivals(a *Arrivals) {
 		return
 	}
 	if a.Concurrency < 1 || a.Concurrency > maxUsers {
-		ps.add("arrivals.concurrency", fmt.Sprintf("must be between 1 and %d, got %v", maxUsers, a.Concurrency), "")
+		ps.add("arrivals.concurrency", fmt.Sprintf("must be between 1 and %d, got %v", maxUsers, a.Concurrency), "write such as 16; for more load use a rate")
 	}
 	if what, hint := a.Think.problem(); what != "" {
 		ps.add("arrivals.think", what, hint)
 	}
 	if st := a.Stagger; st != nil && (*st < 0 || time.Duration(*st) > 24*time.Hour) {
-		ps.add("arrivals.stagger", fmt.Sprintf("must be at most 24h, got %v", *st), "")
+		ps.add("arrivals.stagger", fmt.Sprintf("must be at most 24h, got %v", *st), "write such as 10s")
 	}
 }
 
@@ -152,7 +174,7 @@ func (ps *problems) rate(path string, r *Rate) {
 	within := func(path string, v config.Rate, least bool) {
 		switch {
 		case !(v >= 0 && v <= maxRate):
-			ps.add(path, fmt.Sprintf("must be at most %d/s, got %v", maxRate, v), "")
+			ps.add(path, fmt.Sprintf("must be at most %d/s, got %v", maxRate, v), "write such as 5/s")
 		case least && v == 0:
 			ps.add(path, "a rate of 0/s sends nothing", "write such as 5/s")
 		}
@@ -184,10 +206,10 @@ func (ps *problems) rate(path string, r *Rate) {
 func (ps *problems) end(s *Spec, sound bool) {
 	before := len(*ps)
 	if s.For < 0 || time.Duration(s.For) > maxFor {
-		ps.add("for", fmt.Sprintf("must be at most %v, got %v", config.Duration(maxFor), s.For), "")
+		ps.add("for", fmt.Sprintf("must be at most %v, got %v", config.Duration(maxFor), s.For), "write such as 5m")
 	}
 	if s.Requests < 0 || s.Requests > maxShots {
-		ps.add("requests", fmt.Sprintf("must be at most %d, got %v", maxShots, s.Requests), "")
+		ps.add("requests", fmt.Sprintf("must be at most %d, got %v", maxShots, s.Requests), "write such as 1000")
 	}
 	if !sound || len(*ps) > before {
 		return
@@ -200,7 +222,7 @@ func (ps *problems) end(s *Spec, sound bool) {
 	case s.For == 0 && s.Requests == 0:
 		hint := "add for: 5m or requests: 1000"
 		if r != nil && r.Stairs != nil {
-			hint = fmt.Sprintf("add for: %v, the length of the stairs", config.Duration(r.Stairs.steps()+1)*r.Stairs.Every)
+			hint = fmt.Sprintf("add for: %v, the length of the stairs", r.Stairs.length())
 		}
 		ps.add("for", "nothing ends this workload: neither for nor requests is given", hint)
 		return
@@ -213,8 +235,8 @@ func (ps *problems) end(s *Spec, sound bool) {
 		ps.add("for", fmt.Sprintf("%v at this rate is no request", s.For), "make it longer, or raise the rate")
 	case s.For > 0 && s.Requests == 0 && limit > maxShots:
 		ps.add("for", fmt.Sprintf("plans %.3g requests, more than %d", expected, maxShots), "make it shorter, or add requests")
-	case s.For == 0 && r.Stairs != nil && r.Stairs.To == 0 && expected < float64(s.Requests):
-		ps.add("requests", fmt.Sprintf("the stairs end at 0/s after %.0f requests", expected), "ask for fewer requests")
+	case s.For == 0 && r.Stairs != nil && r.Stairs.To == 0:
+		ps.add("for", "stairs that end at 0/s need an end", fmt.Sprintf("add for: %v", r.Stairs.length()))
 	}
 }
 
@@ -226,9 +248,8 @@ func (s *Spec) end() float64 {
 	return math.Inf(1)
 }
 
-// prompts judges what is asked and how long the answers are.
-func (ps *problems) prompts(s *Spec) {
-	p := &s.Prompts
+// prompts judges what is asked.
+func (ps *problems) prompts(p *Prompts) {
 	switch synthetic := p.Synthetic.Set(); {
 	case synthetic && p.File != "":
 		ps.add("prompts", "has both synthetic text and a file", "keep one; mix them as two workloads")
@@ -242,25 +263,29 @@ func (ps *problems) prompts(s *Spec) {
 		ps.add("prompts", "format and order go with a file", "remove them")
 	}
 	if p.Format != "" && p.Format != "assay" && p.Format != "sharegpt" && p.Format != "openai" {
-		ps.add("prompts.format", fmt.Sprintf("wants assay, sharegpt or openai, got %q", p.Format), "")
+		ps.add("prompts.format", fmt.Sprintf("wants assay, sharegpt or openai, got %q", p.Format), "leave it out to have it found out")
 	}
 	if p.Order != "" && p.Order != "shuffled" && p.Order != "sequential" {
-		ps.add("prompts.order", fmt.Sprintf("wants shuffled or sequential, got %q", p.Order), "")
+		ps.add("prompts.order", fmt.Sprintf("wants shuffled or sequential, got %q", p.Order), "leave it out for shuffled")
 	}
 	if what, hint := p.Synthetic.problem(); what != "" {
 		ps.add("prompts.synthetic", what, hint)
 	}
+}
+
+// lengths judges how long answers and prefixes are.
+func (ps *problems) lengths(s *Spec) {
 	if what, hint := s.Output.problem(); what != "" {
 		ps.add("output", what, hint)
 	}
-	if s.IgnoreEOS && !s.Output.Set() && p.File == "" {
+	if s.IgnoreEOS && !s.Output.Set() && s.Prompts.File == "" {
 		ps.add("ignore_eos", "needs a limit of output tokens, or answers go on to the end of the context", "add output: 128")
 	}
 	switch f := s.Prefix; {
 	case f.Tokens < 0 || f.Tokens > MaxTokens:
-		ps.add("prefix.tokens", fmt.Sprintf("must be at most %d, got %v", MaxTokens, f.Tokens), "")
+		ps.add("prefix.tokens", fmt.Sprintf("must be at most %d, got %v", MaxTokens, f.Tokens), "write such as 512")
 	case f.Groups < 0 || f.Groups > maxGroups:
-		ps.add("prefix.groups", fmt.Sprintf("must be at most %d, got %v", maxGroups, f.Groups), "")
+		ps.add("prefix.groups", fmt.Sprintf("must be at most %d, got %v", maxGroups, f.Groups), "write such as 8")
 	case f.Groups > 0 && f.Tokens == 0:
 		ps.add("prefix.tokens", "a shared prefix of no tokens is none", "write such as 512, or remove prefix")
 	}

@@ -31,8 +31,8 @@ type Dist[T config.Count | config.Duration] struct {
 	Value   T         // fixed: the value; normal, exponential: the mean; lognormal: the median
 	Stddev  T         // normal, before truncation
 	Sigma   float64   // lognormal: standard deviation of the logarithm
-	Min     T         // lower bound, inclusive; 0: one token, or no pause
-	Max     T         // upper bound, inclusive; 0: the largest that is possible, MaxTokens or a day
+	Min     T         // lower bound, inclusive; 0: one token, or no pause, but uniform needs it
+	Max     T         // upper bound, inclusive; 0: MaxTokens or a day, but uniform needs it
 	Values  []T       // empirical
 	Weights []float64 // empirical; nil: all alike
 }
@@ -70,6 +70,9 @@ func (d Dist[T]) limits() (least, most T) {
 
 // bounds are the values between which draws lie.
 func (d Dist[T]) bounds() (lo, hi T) {
+	if d.Kind == "uniform" {
+		return d.Min, d.Max
+	}
 	lo, hi = d.limits()
 	if d.Min > 0 {
 		lo = d.Min

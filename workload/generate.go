@@ -26,6 +26,7 @@ type generator struct {
 
 	order    permutation
 	shuffled bool
+	caseName string // of synthetic prompts, before their number
 }
 
 func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase record.Phase, salt string) *generator {
@@ -35,6 +36,10 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 		inputs: stream("input"), outputs: stream("output"), texts: stream("text"), groups: stream("group"),
 		prefixes: stream("prefix"), seeds: stream("sampling"), think: stream("think"),
 		shuffled: spec.Prompts.Order != "sequential" || phase == record.WarmUp,
+		caseName: "synthetic-",
+	}
+	if phase == record.WarmUp {
+		g.caseName = "warm-up-"
 	}
 	if set != nil {
 		g.order = newPermutation(len(set.Cases), stream("order"))
@@ -80,7 +85,7 @@ func (w *writer) shot(i int64, text bool) Shot {
 		Labels:      w.spec.Labels,
 	}
 	if w.set == nil {
-		s.Case = "synthetic-" + strconv.FormatInt(i, 10)
+		s.Case = w.caseName + strconv.FormatInt(i, 10)
 		if text {
 			w.begin(i)
 			w.buf = corpus.AppendWords(w.buf, w.at(w.texts, i), int64(w.input(w.inputs.uniform(i))))

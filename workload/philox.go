@@ -15,14 +15,14 @@ func philox(c [4]uint32, k [2]uint32) [4]uint32 {
 		m0, m1 = 0xd2511f53, 0xcd9e8d57
 		w0, w1 = 0x9e3779b9, 0xbb67ae85
 	)
+	c0, c1, c2, c3, k0, k1 := c[0], c[1], c[2], c[3], k[0], k[1]
 	for range 10 {
-		hi0, lo0 := bits.Mul32(m0, c[0])
-		hi1, lo1 := bits.Mul32(m1, c[2])
-		c = [4]uint32{hi1 ^ c[1] ^ k[0], lo1, hi0 ^ c[3] ^ k[1], lo0}
-		k[0] += w0
-		k[1] += w1
+		p, q := uint64(c0)*m0, uint64(c2)*m1
+		c0, c1, c2, c3 = uint32(q>>32)^c1^k0, uint32(q), uint32(p>>32)^c3^k1, uint32(p)
+		k0 += w0
+		k1 += w1
 	}
-	return c
+	return [4]uint32{c0, c1, c2, c3}
 }
 
 // Stream is a named family of random sequences: sequence i of a stream is a

@@ -150,6 +150,9 @@ func (p *Plan) Rate() float64 {
 // WarmUps returns the number of warm-up shots.
 func (p *Plan) WarmUps() int64 { return int64(p.spec.WarmUp.Requests) }
 
+// Name returns the workload's name in its suite.
+func (p *Plan) Name() string { return p.name }
+
 // Spec returns the workload that the plan was made from.
 func (p *Plan) Spec() Spec { return p.spec }
 

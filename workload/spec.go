@@ -77,6 +77,9 @@ func (s *Stairs) steps() int {
 	return int(n)
 }
 
+// length returns how long the steps take, the last one included.
+func (s *Stairs) length() config.Duration { return config.Duration(s.steps()+1) * s.Every }
+
 // rate returns the rate of step k, k < steps().
 func (s *Stairs) rate(k int) float64 {
 	step := float64(s.Step)
