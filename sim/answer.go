@@ -17,10 +17,10 @@ const maxStops = 16
 type answer struct {
 	s       *Server
 	w       http.ResponseWriter
-	r       *http.Request
 	request *llm.ChatRequest
 	entry   Entry
-	detail  uint64 // the details of the fault are drawn from it
+	left    <-chan struct{} // closed when the client goes away
+	detail  uint64          // the details of the fault are drawn from it
 
 	total     int64     // tokens that the answer will have
 	reasoning int64     // of them the first, sent as reasoning
@@ -210,7 +210,7 @@ func (a *answer) wait() bool {
 	select {
 	case <-t.C:
 		return true
-	case <-a.r.Context().Done():
+	case <-a.left:
 		a.entry.End = EndLeft
 		return false
 	}
@@ -231,7 +231,7 @@ func (a *answer) next(st *stream, spare []Emission) ([]Emission, bool) {
 		spare = pending
 		select {
 		case <-st.ready:
-		case <-a.r.Context().Done():
+		case <-a.left:
 			a.entry.End = EndLeft
 			return nil, false
 		}

@@ -35,7 +35,7 @@ type Entry struct {
 	Last      int64  `json:"last_ns,omitempty"`  // the last payload was written
 	Prompt    int64  `json:"prompt_tokens"`
 	Cached    int64  `json:"cached_tokens"`
-	Output    int64  `json:"output_tokens"`    // tokens whose text was written
+	Output    int64  `json:"output_tokens"`    // tokens of the part that was written, as usage counts them
 	Reasoning int64  `json:"reasoning_tokens"` // part of Output
 	Events    int64  `json:"events"`           // payload events written
 	Bytes     int64  `json:"bytes"`            // of the body, as handed to the connection

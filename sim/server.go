@@ -40,11 +40,12 @@ type Server struct {
 	wake   chan struct{} // a request has come
 	ledger ledger
 
-	mu      sync.Mutex
-	engine  *Engine
-	streams map[Handle]*stream
-	metrics *metrics
-	stopped bool
+	mu        sync.Mutex
+	engine    *Engine
+	streams   map[Handle]*stream
+	metrics   *metrics
+	interrupt func() // wakes Run from untilOrWoken
+	stopped   bool
 }
 
 // NewServer returns a server whose engine starts to load now, or every fault of
@@ -63,6 +64,8 @@ func NewServer(c Config) (*Server, error) {
 		engine:  engine,
 		streams: map[Handle]*stream{},
 		metrics: newMetrics(),
+
+		interrupt: func() {},
 	}
 	if s.name == "" {
 		s.name = "sim"
@@ -93,8 +96,6 @@ func (s *Server) Run(ctx context.Context) error {
 		defer waiter.Close()
 	}
 	defer s.stop()
-	idle := time.NewTimer(time.Hour)
-	defer idle.Stop()
 	for ctx.Err() == nil {
 		at, ok, stepping := s.advance()
 		switch {
@@ -102,19 +103,31 @@ func (s *Server) Run(ctx context.Context) error {
 			if err := waiter.Until(ctx, s.epoch.Add(at)); err != nil {
 				return err
 			}
-			continue
 		case ok:
-			idle.Reset(time.Until(s.epoch.Add(at)))
+			s.untilOrWoken(ctx, waiter, s.epoch.Add(at))
 		default:
-			idle.Reset(time.Hour)
-		}
-		select {
-		case <-ctx.Done():
-		case <-s.wake:
-		case <-idle.C:
+			select {
+			case <-ctx.Done():
+			case <-s.wake:
+			}
 		}
 	}
 	return context.Cause(ctx)
+}
+
+// untilOrWoken waits until the instant or the next request. It is for an idle
+// engine that has tokens left to hand out, which come as exactly as others.
+func (s *Server) untilOrWoken(ctx context.Context, waiter *pace.Waiter, at time.Time) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.interrupt = cancel
+	s.mu.Unlock()
+	select {
+	case <-s.wake: // came before the interrupt was in place
+	default:
+		_ = waiter.Until(ctx, at) // why it ended is seen by the caller
+	}
 }
 
 // advance brings the engine to the present, hands out what it emitted, and says
@@ -217,6 +230,7 @@ func (s *Server) submit(r Request) (*stream, error) {
 	case s.wake <- struct{}{}:
 	default:
 	}
+	s.interrupt()
 	return st, nil
 }
 
@@ -280,7 +294,7 @@ func (s *Server) serveGenerate(w http.ResponseWriter, r *http.Request) {
 		id = "sim-" + strconv.FormatInt(s.ids.Add(1), 10)
 	}
 	fault, detail := s.config.Faults.draw(s.config.Seed, id)
-	a := &answer{s: s, w: w, r: r, detail: detail, entry: Entry{ID: id, Arrival: time.Now().UnixNano(), Fault: fault}}
+	a := &answer{s: s, w: w, left: r.Context().Done(), detail: detail, entry: Entry{ID: id, Arrival: time.Now().UnixNano(), Fault: fault}}
 	number := s.ledger.open(a.entry)
 	defer func() { s.ledger.close(number, a.entry) }()
 	w.Header().Set("X-Request-Id", id)

@@ -427,6 +427,77 @@ func TestServerLeaversFreeTheirBlocks(t *testing.T) {
 	})
 }
 
+func TestServerDelaysTheFirstTokenOnly(t *testing.T) {
+	times := func(c Config) (list []time.Duration) {
+		inBubble(t, c, func(t *testing.T, r *rig) {
+			// Each arrives when the engine is idle, and the delayed tokens of
+			// the one before are still to be handed out.
+			answers := make([]*got, 3)
+			starts := make([]time.Time, 3)
+			var wg sync.WaitGroup
+			for i := range answers {
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * 32 * time.Millisecond)
+					starts[i] = time.Now()
+					answers[i] = r.post(t, "a", "/v1/completions", `{"prompt":"x","max_tokens":3,"stream":true}`)
+				})
+			}
+			wg.Wait()
+			for i, g := range answers {
+				for _, e := range g.payload() {
+					list = append(list, e.At.Sub(starts[i]))
+				}
+			}
+		})
+		return list
+	}
+	plain, slow := times(Config{Step: Step{Base: 10e6}}), times(Config{Step: Step{Base: 10e6}, TTFT: 0.5})
+	for i := range plain {
+		if got, want := slow[i].Round(time.Microsecond), plain[i].Round(time.Microsecond)+5*time.Millisecond; got != want {
+			t.Errorf("event %d after %v, want %v: half of the time to first token later", i, got, want)
+		}
+	}
+	if len(plain) != 9 || len(slow) != 9 {
+		t.Errorf("%d and %d events, want 9", len(plain), len(slow))
+	}
+}
+
+func TestServerOverHTTP2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := NewServer(Config{Faults: Faults{Reset: 0.5}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Waiter = pace.Plain()
+		n := NewNetwork()
+		l, err := n.Listen("sim:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var protocols http.Protocols
+		protocols.SetUnencryptedHTTP2(true)
+		hs := &http.Server{Handler: s, Protocols: &protocols}
+		transport := &http.Transport{DialContext: n.DialContext, Protocols: &protocols}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = hs.Serve(l) })
+		wg.Go(func() { _ = s.Run(ctx) })
+		r := &rig{Server: s, client: &http.Client{Transport: transport}}
+		for i := range 10 {
+			g := r.post(t, strconv.Itoa(i), "/v1/completions", `{"prompt":"x","max_tokens":8,"stream":true}`)
+			synctest.Wait()
+			e := r.Ledger()[i]
+			if want := e.Fault == FaultReset; (g.Err != nil) != want || (e.End == EndFault) != want {
+				t.Errorf("fault %q: %d events, %v, end %s", e.Fault, len(g.payload()), g.Err, e.End)
+			}
+		}
+		cancel()
+		transport.CloseIdleConnections()
+		hs.Close()
+		wg.Wait()
+	})
+}
+
 func TestServerSlowReaderDelaysNobody(t *testing.T) {
 	inBubble(t, Config{Step: Step{Base: 10e6}}, func(t *testing.T, r *rig) {
 		r.net.Buffer = 2 << 10

@@ -80,43 +80,42 @@ func (a *answer) token(em *Emission) bool {
 	}
 	a.held = append(a.held, text...)
 	a.heldTokens++
-	thinking := em.Index < a.reasoning
-	if a.heldTokens < max(int64(a.s.config.TokensPerEvent), 1) && em.Finish == "" && em.Index+1 != a.reasoning {
+	if a.heldTokens < max(int64(a.s.config.TokensPerEvent), 1) && em.Finish == "" && a.produced != a.reasoning {
+		return true
+	}
+	return a.payload(em.Finish)
+}
+
+// payload writes the event of the tokens that are held.
+func (a *answer) payload(finish Finish) bool {
+	if len(a.held) == 0 && finish == "" { // nothing, or all behind a stop string
 		return true
 	}
 	c := a.chunk
+	thinking := a.produced <= a.reasoning
 	if thinking {
 		c.Reasoning = string(a.held)
 	} else {
 		c.Content = string(a.held)
 	}
-	c.Finish = string(em.Finish)
-	if len(a.held) == 0 && c.Finish == "" { // behind a stop string
-		return true
-	}
+	c.Finish = string(finish)
 	a.everyUsage(&c, a.produced)
-	if c.Finish != "" && a.s.config.Usage == usageFinish {
+	if finish != "" && a.s.config.Usage == usageFinish {
 		c.Usage, c.Timings = a.usage(a.produced), a.timings()
 	}
 	if !a.event(&c) {
 		return false
 	}
-	a.account(thinking, em.Finish)
-	return true
-}
-
-// account enters the event that was just written into the ledger.
-func (a *answer) account(thinking bool, finish Finish) {
 	if len(a.held) > 0 {
 		a.entry.Events++
-		a.entry.Output = a.produced
 		a.entry.TextBytes += int64(len(a.held))
-		if thinking {
-			a.entry.Reasoning = a.produced
-		}
+	}
+	if a.entry.Fault != FaultEmpty {
+		a.entry.Output, a.entry.Reasoning = a.produced, min(a.produced, a.reasoning)
 	}
 	a.entry.Finish = finish
 	a.held, a.heldTokens = a.held[:0], 0
+	return true
 }
 
 // everyUsage puts the cumulative usage on a chunk where the dialect wants that.
@@ -171,6 +170,9 @@ func (a *answer) emit(data []byte) (now int64, ok bool) {
 
 // spoil lets the fault strike; false means that the answer is over.
 func (a *answer) spoil() bool {
+	if !a.payload("") { // what came before it is written first
+		return false
+	}
 	switch a.entry.Fault {
 	case FaultErrorInside:
 		a.data = llm.AppendError(a.data[:0], http.StatusInternalServerError, "server_error", "injected: error inside the stream")
