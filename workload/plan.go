@@ -209,16 +209,17 @@ func (p *Plan) stripe(g *generator, worker, of int64, text bool) iter.Seq[Shot] 
 		}
 	}
 	return func(yield func(Shot) bool) {
+		if worker >= p.closed.users {
+			return // more workers than users
+		}
 		w := g.writer()
-		for i := int64(0); i < p.closed.limit; i++ {
-			u := i % p.closed.users
-			if u%of != worker {
-				continue
-			}
-			s := w.shot(i, text)
-			p.user(&s, g.think)
-			if !yield(s) {
-				return
+		for turn := int64(0); turn < p.closed.limit; turn += p.closed.users {
+			for u := worker; u < p.closed.users && turn+u < p.closed.limit; u += of {
+				s := w.shot(turn+u, text)
+				p.user(&s, g.think)
+				if !yield(s) {
+					return
+				}
 			}
 		}
 	}

@@ -414,6 +414,9 @@ func TestClosedLoop(t *testing.T) {
 	if mean := sum / (8000 - 8); mean < 1970*time.Millisecond || mean > 2030*time.Millisecond {
 		t.Errorf("mean think time %v, want 2s", mean)
 	}
+	if idle := take(p.Stripe(8, 9), 1); len(idle) != 0 {
+		t.Errorf("a ninth worker of eight users got %+v", idle)
+	}
 	for _, tt := range []struct {
 		text string
 		want time.Duration
@@ -531,6 +534,15 @@ func BenchmarkShortShots(b *testing.B) {
 
 func BenchmarkSetShots(b *testing.B) {
 	benchmarkShots(b, "arrivals: {poisson: 50/s}\nrequests: 1000\nprompts: {file: chat.jsonl}\noutput: 128\n")
+}
+
+// BenchmarkOneUser walks the first 100 shots of one user of ten thousand.
+func BenchmarkOneUser(b *testing.B) {
+	p := plan(b, "arrivals: {concurrency: 10k}\nfor: 1h\nprompts: {synthetic: 32}\n", 42, "salt")
+	for b.Loop() {
+		take(p.Stripe(77, 10_000), 100)
+	}
+	b.ReportMetric(100*float64(b.N)/b.Elapsed().Seconds(), "shots/s")
 }
 
 func BenchmarkDigest(b *testing.B) {
