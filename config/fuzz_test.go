@@ -72,3 +72,23 @@ func again[T any](t *testing.T, v T) {
 		t.Fatalf("written differently (-first +second):\n%s", diff)
 	}
 }
+
+// FuzzSecret checks that a reference is printed as it was read, and that what is
+// refused is not shown.
+func FuzzSecret(f *testing.F) {
+	for _, s := range []string{"env:API_KEY", "file:api.key", "sk-live-0123456789", "env:", "file:\n", "$KEY", "${KEY}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := ParseSecret(s)
+		if err == nil {
+			if v.String() != s || v.IsZero() {
+				t.Fatalf("%q is printed as %q", s, v)
+			}
+			return
+		}
+		if len(s) > 12 && !shellVar.MatchString(s) && strings.Contains(err.Error(), s) {
+			t.Fatalf("refusing %q shows it: %v", s, err)
+		}
+	})
+}

@@ -91,14 +91,17 @@ type anyText struct {
 	A string `yaml:"a"`
 }
 
-// The bounds of a hostile document. A busy machine takes longer than the
-// documented 100 ms; the time here only tells a slow pass from a hang.
+// The bounds of a hostile document. The documented 100 ms are processor time of
+// an idle machine; the time here only tells a slow pass from a hang.
 const (
-	boundTime  = 5 * time.Second
+	boundTime  = 30 * time.Second
 	boundBytes = 64 * mega
 )
 
 func TestHostileDocumentsAreCheap(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector multiplies what is measured here")
+	}
 	for name, make := range hostile {
 		data := []byte(make())
 		runtime.GC()
@@ -147,6 +150,9 @@ func TestHostileDocumentsFitInMemory(t *testing.T) {
 		t.Logf("%s", status)
 		return
 	}
+	if raceEnabled {
+		t.Skip("the race detector multiplies what is measured here")
+	}
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("the largest size of a process is read from Linux")
 	}
@@ -167,7 +173,7 @@ func TestHostileDocumentsFitInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%-22s process of %d MB at most", name, kb>>10)
-		if kb<<10 > boundBytes && !raceEnabled {
+		if kb<<10 > boundBytes {
 			t.Errorf("%s: a process of %d MB, want at most %d", name, kb>>10, boundBytes/mega)
 		}
 	}

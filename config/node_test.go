@@ -242,3 +242,110 @@ func TestTextUnmarshalersAreRead(t *testing.T) {
 		t.Errorf("got %v and %v, want %s", v, err, want)
 	}
 }
+
+// shorthand is a text or a mapping; it reads the mapping by the usual rules.
+type shorthand struct {
+	Name string `yaml:"name,required" oneof:"gold"`
+	N    *int8  `yaml:"n" max:"5"`
+}
+
+func (s *shorthand) DecodeConfig(n *Node) {
+	if n.Kind() == Text {
+		s.Name, _ = n.Text()
+		return
+	}
+	type plain shorthand
+	n.Decode((*plain)(s))
+}
+
+func (s *shorthand) CheckConfig(n *Node) {
+	if s.Name == "off" {
+		n.Fault("is off", "switch it on")
+	}
+}
+
+func TestDecodersUseTheUsualRules(t *testing.T) {
+	for doc, want := range map[string]string{
+		"a: x":                   "",
+		"a: 'off'":               "x.yaml:1:4: a: is off\n  hint: switch it on",
+		"a: no":                  "x.yaml:1:4: a: wants text, got no, which other YAML readers take for false\n  hint: write \"no\"",
+		"a: {name: gold, n: -3}": "",
+		"a: {n: 6}":              "x.yaml:1:4: a.name: is missing\n  hint: add name: gold\nx.yaml:1:8: a.n: must be at most 5, got 6\n  hint: write 5 or less",
+		"a: {name: silver}":      "x.yaml:1:11: a.name: wants gold, got the text \"silver\"\n  hint: use gold",
+		"a: [x]":                 "x.yaml:1:4: a: wants a mapping, got a list\n  hint: start with name: …",
+		"a: {name: gold, n: }":   "x.yaml:1:20: a.n: wants a whole number, got no value\n  hint: write a whole number such as 12",
+	} {
+		var v struct {
+			A shorthand `yaml:"a"`
+		}
+		got := ""
+		if err := Decode("x.yaml", []byte(doc), &v); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: got %s, want %s", doc, got, want)
+		}
+	}
+}
+
+// TestInlinedCheckersAreCalledOnce has one rule in an inlined struct, which an
+// embedding struct also has by promotion.
+func TestInlinedCheckersAreCalledOnce(t *testing.T) {
+	var v struct {
+		Bounds `yaml:",inline"`
+		Other  Bounds2 `yaml:",inline"`
+	}
+	err := Decode("x.yaml", []byte("low: 3\nhigh: 2\nleast: 3\nmost: 2\n"), &v)
+	want := "x.yaml:1:1: is empty: 3 to 2\nx.yaml:1:1: has nothing between 3 and 2"
+	got := ""
+	if err != nil {
+		got = err.Error()
+	}
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+type Bounds struct {
+	Low  int `yaml:"low"`
+	High int `yaml:"high"`
+}
+
+func (b *Bounds) CheckConfig(n *Node) {
+	if b.Low > b.High {
+		n.Fault(fmt.Sprintf("is empty: %d to %d", b.Low, b.High), "")
+	}
+}
+
+type Bounds2 struct {
+	Least int `yaml:"least"`
+	Most  int `yaml:"most"`
+}
+
+func (b *Bounds2) CheckConfig(n *Node) {
+	if b.Least > b.Most {
+		n.Fault(fmt.Sprintf("has nothing between %d and %d", b.Least, b.Most), "")
+	}
+}
+
+func TestDefaultsStandUnlessGiven(t *testing.T) {
+	v := sample{Verbose: true, Tags: []string{"a"}, Name: "old"}
+	if err := Decode("x.yaml", []byte("version: 1\nname: new\nvariants: {a: {sim: {}}}\n"), &v); err != nil {
+		t.Fatal(err)
+	}
+	if !v.Verbose || len(v.Tags) != 1 || v.Name != "new" {
+		t.Errorf("got %+v, want the defaults and the new name", v)
+	}
+}
+
+// TestFaultsShowNoControlCharacters feeds what a document holds into the
+// messages of a decoder that does not quote it.
+func TestFaultsShowNoControlCharacters(t *testing.T) {
+	err := look(t, `a: "x\e[31m\ny\u202e"`, func(n *Node) {
+		s := n.At("a").Scalar()
+		n.At("a").Fault("is "+s, "not "+s)
+	})
+	if got, want := fmt.Sprint(err), `x.yaml:1:4: a: is x\x1b[31m\ny\u202e`+"\n  hint: not "+`x\x1b[31m\ny\u202e`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

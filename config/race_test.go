@@ -2,5 +2,5 @@
 
 package config
 
-// raceEnabled says that the race detector multiplies the size of a process.
+// raceEnabled says that the race detector multiplies the cost of everything.
 const raceEnabled = true
