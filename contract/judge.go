@@ -333,6 +333,9 @@ func (x *trial) estimate(j judge) {
 	x.Candidate = &Figure{x.c.est}
 	x.Counts = append(x.Counts, x.cand.counts)
 	x.note(x.c.notes...)
+	if c := x.cand.counts; !x.metric.Indicator && float64(c.Failed) > maxFailed*float64(c.judged()) {
+		x.note(fmt.Sprintf("%d of %s of %s failed; another clause must say whether that is borne", c.Failed, count(c.judged(), "request"), c.Variant))
+	}
 	if x.has = j.baseline != ""; !x.has {
 		return
 	}

@@ -22,6 +22,7 @@ type batch struct {
 	mute              int // of n: completed without usage
 	single            int // of n: completed with one token
 	out               int64
+	chunks            int // events after the first; 0: one
 	ttft, tpot        time.Duration
 	sigma             float64 // of the logarithm of TTFT and TPOT
 	every             time.Duration
@@ -50,24 +51,27 @@ func (b batch) records(rng *rand.Rand) []record.Record {
 		}
 		ttft := time.Duration(float64(b.ttft) * math.Exp(b.sigma*rng.NormFloat64()))
 		tpot := float64(b.tpot) * math.Exp(b.sigma*rng.NormFloat64())
-		answer(r, ttft, tpot, b.out)
+		answer(r, ttft, tpot, b.out, max(b.chunks, 1))
 	}
 	b.spoil(rs)
 	return rs
 }
 
-// answer fills in a stream of n tokens: the first alone, the others at the end.
-func answer(r *record.Record, ttft time.Duration, tpot float64, n int64) {
+// answer fills in a stream of n tokens: the first alone, the others in so many
+// chunks of equal size.
+func answer(r *record.Record, ttft time.Duration, tpot float64, n int64, chunks int) {
 	due, _ := r.Due.Offset()
-	first := due + ttft
+	last := due + ttft
 	r.Output, r.Prompt = record.Tokens(n), record.Tokens(50)
-	r.Events = []record.Event{{At: record.At(first), Kind: record.KindContent, Tokens: record.Tokens(1)}}
+	r.Events = []record.Event{{At: record.At(last), Kind: record.KindContent, Tokens: record.Tokens(1)}}
 	if n > 1 && r.Stream {
-		last := first + time.Duration(tpot*float64(n-1))
-		r.Events = append(r.Events, record.Event{At: record.At(last), Kind: record.KindContent, Tokens: record.Tokens(n - 1)})
-		first = last
+		each := (n - 1) / int64(chunks)
+		for range chunks {
+			last += time.Duration(tpot * float64(each))
+			r.Events = append(r.Events, record.Event{At: record.At(last), Kind: record.KindContent, Tokens: record.Tokens(each)})
+		}
 	}
-	r.EOF = record.At(first)
+	r.EOF = record.At(last)
 }
 
 // spoil turns evenly spread records into failures, drops and so on, one after
@@ -148,7 +152,7 @@ func parseEvidence(t *testing.T, text string) Evidence {
 
 func (b *batch) set(k, v string) (err error) {
 	switch k {
-	case "n", "failed", "dropped", "cancelled", "mute", "single", "out":
+	case "n", "failed", "dropped", "cancelled", "mute", "single", "out", "chunks":
 		var n int
 		n, err = strconv.Atoi(v)
 		switch k {
@@ -166,6 +170,8 @@ func (b *batch) set(k, v string) (err error) {
 			b.single = n
 		case "out":
 			b.out = int64(n)
+		case "chunks":
+			b.chunks = n
 		}
 	case "ttft":
 		b.ttft, err = time.ParseDuration(v)

@@ -108,3 +108,32 @@ func TestRateCountsInsideWindows(t *testing.T) {
 		t.Errorf("6 slices give %s: %s", v.Grade, v.Reason)
 	}
 }
+
+// TestUndefinedIsNotMissing: what a metric cannot have by its definition is
+// neutral; what it should have and has not is missing.
+func TestUndefinedIsNotMissing(t *testing.T) {
+	event := func(k record.Kind, tokens record.Count) record.Event {
+		return record.Event{At: record.At(time.Second), Kind: k, Tokens: tokens}
+	}
+	for _, tc := range []struct {
+		name, metric string
+		r            record.Record
+		want         bool
+	}{
+		{"a reused connection", "connect", record.Record{Reused: true}, true},
+		{"a new connection without stamps", "connect", record.Record{}, false},
+		{"no prompt", "cached", record.Record{Prompt: record.Tokens(0)}, true},
+		{"a prompt of unknown length", "cached", record.Record{}, false},
+		{"an answer that was not streamed", "tpot", record.Record{Output: record.Tokens(9)}, true},
+		{"one token", "tpot", record.Record{Stream: true, Output: record.Tokens(1)}, true},
+		{"all tokens in the first event", "tpot", record.Record{Stream: true, Output: record.Tokens(4), Events: []record.Event{event(record.KindContent, record.Tokens(4))}}, true},
+		{"many tokens in one event that does not say so", "tpot", record.Record{Stream: true, Output: record.Tokens(4), Events: []record.Event{event(record.KindContent, 0)}}, false},
+		{"no usage", "tpot", record.Record{Stream: true, Events: []record.Event{event(record.KindContent, 0)}}, false},
+		{"no first token", "ttft", record.Record{Stream: true}, false},
+		{"a check that did not run", "value.judge", record.Record{Stream: true}, false},
+	} {
+		if got := undefined(tc.metric, &tc.r); got != tc.want {
+			t.Errorf("%s: %s undefined = %v, want %v", tc.name, tc.metric, got, tc.want)
+		}
+	}
+}

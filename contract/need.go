@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/assay-llm/assay/record"
@@ -379,109 +378,6 @@ func (p *parser) end(*Need) error {
 	return nil
 }
 
-// dimension is what the unit of a written quantity measures.
-type dimension uint8
-
-const (
-	bare dimension = iota
-	duration
-	percent
-	points
-	perSecond
-	tokensPerSecond
-	requestsPerSecond
-	tokens
-	requests
-)
-
-var units = map[string]struct {
-	dim   dimension
-	scale float64
-}{
-	"": {bare, 1}, "%": {percent, 0.01}, "points": {points, 1}, "point": {points, 1},
-	"/s": {perSecond, 1}, "/min": {perSecond, 1. / 60}, "/h": {perSecond, 1. / 3600},
-	"tokens/s": {tokensPerSecond, 1}, "requests/s": {requestsPerSecond, 1},
-	"tokens": {tokens, 1}, "token": {tokens, 1}, "requests": {requests, 1}, "request": {requests, 1},
-}
-
-// amount is a written quantity; value is in nanoseconds, shares, points, per
-// second or plain.
-type amount struct {
-	value float64
-	dim   dimension
-	text  string
-}
-
-func (p *parser) amount(expected string) (amount, error) {
-	column, from := p.column(), p.at
-	num := p.take(func(r rune) bool { return digit(r) || r == '.' })
-	value, err := strconv.ParseFloat(num, 64)
-	if num == "" || err != nil || strings.HasPrefix(num, ".") || strings.HasSuffix(num, ".") {
-		p.at = from
-		return amount{}, p.fault(column, fmt.Sprintf("expected %s, found %s", expected, p.found()), "")
-	}
-	if p.at < len(p.text) && (p.text[p.at] == ',' || p.text[p.at] == '_') {
-		return amount{}, p.fault(p.column(), "expected a number without separators", "write 1000, with a point for decimals")
-	}
-	if value > 1e15 {
-		return amount{}, p.fault(column, "the number is out of range", "")
-	}
-	after := p.at
-	p.space()
-	unitColumn := p.column()
-	unit := p.take(func(r rune) bool { return letter(r) || r == '%' || r == 'µ' || r == 'μ' || (r == '/' && p.at > from) })
-	if unit == "" {
-		p.at = after
-		return amount{value: value, dim: bare, text: num}, nil
-	}
-	if u, ok := units[unit]; ok {
-		text := num + unit
-		if letter(rune(unit[0])) {
-			text = num + " " + unit
-		}
-		return amount{value: scaled(num, value, u.scale), dim: u.dim, text: text}, nil
-	}
-	// The rest of a compound such as 1m30s.
-	compound := num + unit + p.take(func(r rune) bool { return digit(r) || letter(r) || r == '.' })
-	d, err := time.ParseDuration(compound)
-	if err != nil {
-		return amount{}, p.fault(unitColumn, fmt.Sprintf("there is no unit %q", strings.TrimPrefix(compound, num)), unitHint(unit))
-	}
-	return amount{value: float64(d), dim: duration, text: compound}, nil
-}
-
-// scaled multiplies, but gives the nearest float64 to the decimal fraction for
-// percentages, so that 2% is exactly what 0.02 is.
-func scaled(num string, value, scale float64) float64 {
-	if scale != 0.01 {
-		return value * scale
-	}
-	if v, err := strconv.ParseFloat(num+"e-2", 64); err == nil {
-		return v
-	}
-	return value * scale
-}
-
-func unitHint(unit string) string {
-	switch strings.ToLower(unit) {
-	case "sec", "secs", "second", "seconds":
-		return "write s, as in 2s"
-	case "msec", "millis", "millisecond", "milliseconds":
-		return "write ms, as in 800ms"
-	case "min", "mins", "minute", "minutes":
-		return "write m, as in 2m"
-	case "percent", "pct":
-		return "write %, as in 2%"
-	case "pt", "pts", "pp", "ppt":
-		return "write points, as in 0.5 points"
-	case "rps", "qps", "req/s":
-		return "write /s, as in 30/s"
-	case "tps", "tok/s", "t/s":
-		return "write /s, as in 30/s"
-	}
-	return "units are ns, us, ms, s, m, h, %, points, /s, /min, tokens, requests"
-}
-
 // check holds the need against the metric that it names.
 func (p *parser) check(n *Need) error {
 	q := n.Quantity
@@ -581,56 +477,3 @@ func (p *parser) checkUnit(n *Need, unit record.Unit) error {
 
 // RequestsPerSecond is the unit of a rate of requests.
 const RequestsPerSecond record.Unit = "requests/s"
-
-// metricNames lists the catalogue's names, in its order.
-func metricNames(which func(record.Metric) bool) []string {
-	var names []string
-	for _, m := range record.Metrics() {
-		if which == nil || which(m) {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
-
-// nearest returns the candidate within two edits of word, if one is closer
-// than half of it.
-func nearest(word string, candidates []string) (string, bool) {
-	best, least := "", 3
-	for _, c := range candidates {
-		if d := distance(word, c); d < least && 2*d < max(len(word), len(c)) {
-			best, least = c, d
-		}
-	}
-	return best, best != ""
-}
-
-// distance is the Levenshtein distance with transpositions (restricted), in
-// bytes; both words are short.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return max(len(a), len(b))
-	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d = min(d, rows[i-2][j-2]+1)
-			}
-			rows[i][j] = d
-		}
-	}
-	return rows[len(a)][len(b)]
-}
