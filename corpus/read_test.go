@@ -41,7 +41,7 @@ func TestReadFormats(t *testing.T) {
 			[]Case{{ID: "7", Prompt: "a"}, {ID: "-8", Prompt: "b"}}},
 		{"CRLF and byte order mark", "\ufeff{\"prompt\": \"a\"}\r\n{\"prompt\": \"b\\r\\n\"}\r\n", "assay",
 			[]Case{{ID: "row-1", Prompt: "a"}, {ID: "row-2", Prompt: "b\r\n"}}},
-		{"escapes", `{"prompt": "\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é😀\u0000\u2028"}`, "assay",
+		{"escapes", `{"prompt": "\"\\\/\b\f\n\r\t\u00E9\ud83d\uDE00é😀\u0000\u2028"}`, "assay",
 			[]Case{{ID: "row-1", Prompt: "\"\\/\b\f\n\r\té😀é😀\x00\u2028"}}},
 		{"list over several lines", "[\n {\"prompt\": \"}]{[\"},\n {\"prompt\":\n \"b\"}\n]\n", "assay",
 			[]Case{{ID: "row-1", Prompt: "}]{["}, {ID: "row-2", Prompt: "b"}}},
@@ -137,6 +137,20 @@ func TestReadFaults(t *testing.T) {
 		{"list without comma", "[{\"prompt\": \"a\"}\n {\"prompt\": \"b\"}]", "assay", "x.jsonl:2: want ',' or ']' after an element, got '{'"},
 		{"after the list", "[{\"prompt\": \"a\"}]\nx", "assay", "x.jsonl:2: 'x' after the end of the list"},
 		{"fault inside an element of several lines", "[{\"prompt\":\n \"a\",\n  5}]", "assay", "x.jsonl:3: column 3: want a key in quotes, got a number"},
+		{"many keys, one twice", `{"conversations": [], ` + strings.Repeat(" ", 3) + manyKeys(40) + `, "k39": 1}`, "sharegpt", "x.jsonl:1: column 456: key \"k39\" twice"},
+		{"too many labels", `{"prompt": "a", "labels": {` + manyKeys(17) + `}}`, "assay", "x.jsonl:1: column 201: more than 16 labels"},
+		{"long foreign key", `{"prompt": "a", "` + strings.Repeat("é", 40) + `": 1}`, "assay", "x.jsonl:1: unknown key \"éééééééééééééééééééé\"…\n  hint: keys are id, prompt, messages, max_tokens, expect, labels"},
+		{"too many turns", `{"conversations": [` + strings.Repeat(`{"from":"gpt","value":""},`, 10_001) + `{}]}`, "sharegpt", "x.jsonl:1: more than 10000 turns"},
+		{"too many messages", `{"messages": [` + strings.Repeat(`{"role":"user","content":""},`, 10_001) + `{}]}`, "openai", "x.jsonl:1: more than 10000 messages"},
+		{"openai without messages", `{"model": "m"}`, "openai", "x.jsonl:1: no messages\n  hint: rows are {\"messages\": [{\"role\": \"user\", \"content\": …}]}"},
+		{"messages that are no list", `{"messages": {}}`, "openai", "x.jsonl:1: column 14: want a list, got an object"},
+		{"a message that is no object", `{"messages": [7]}`, "openai", "x.jsonl:1: column 15: want an object, got a number"},
+		{"list without comma inside", `{"conversations": [{"from": "gpt", "value": "a"} 1]}`, "sharegpt", "x.jsonl:1: column 50: want ',' or ']', got a number"},
+		{"key without colon", `{"prompt" "a"}`, "assay", "x.jsonl:1: column 11: want ':' after key \"prompt\", got a string"},
+		{"number without fraction", `{"conversations": [], "x": 1.}`, "sharegpt", "x.jsonl:1: column 28: not a number"},
+		{"number without exponent", `{"conversations": [], "x": 1e+}`, "sharegpt", "x.jsonl:1: column 28: not a number"},
+		{"short \\u", `{"prompt": "\u00`, "assay", "x.jsonl:1: column 13: broken \\u escape (half of a surrogate pair, or not four hex digits)"},
+		{"\\u without digits", `{"prompt": "\u00zz"}`, "assay", "x.jsonl:1: column 13: broken \\u escape (half of a surrogate pair, or not four hex digits)"},
 		{"several bad rows", "{\"prompt\": 1}\n{\"prompt\": 2}\n", "assay", "x.jsonl:1: column 12: want a string, got a number\nx.jsonl:2: column 12: want a string, got a number\nx.jsonl: 2 of the 2 rows read are bad; at most one in 1000 may be"},
 	}
 	for _, tt := range tests {
@@ -174,6 +188,14 @@ func TestReadToleratesOneBadRowInAThousand(t *testing.T) {
 	if _, err := Read("x.jsonl", strings.NewReader(file(1999, 3, 1998)), ""); err == nil {
 		t.Error("2 bad rows of 1999 were tolerated")
 	}
+}
+
+func manyKeys(n int) string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("\"k%d\": \"\"", i)
+	}
+	return strings.Join(keys, ", ")
 }
 
 // endless gives a prefix and then filler for ever, and counts what was taken.
