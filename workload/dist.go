@@ -18,6 +18,9 @@ import (
 // Min and Max truncate: what is left is the distribution on the condition that
 // it lies between them, not one with a heap of values at each end.
 //
+// Note: package math may differ in the last bit between processors. Draws are
+// rounded to whole numbers, so that shows in less than one draw in 10¹².
+//
 // In a suite a Dist is a bare value (fixed), a list of values (empirical), or a
 // mapping of one name:
 //

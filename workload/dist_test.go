@@ -149,3 +149,19 @@ func TestPausesMayBeZero(t *testing.T) {
 		t.Error("a length of 0 tokens is no problem")
 	}
 }
+
+func TestDistributionsDescribeThemselves(t *testing.T) {
+	for want, d := range map[string]Length{
+		"":                                     {},
+		"512":                                  Fixed[config.Count](512),
+		"uniform 1 to 9":                       {Kind: "uniform", Min: 1, Max: 9},
+		"normal, mean 9, stddev 2, at least 5": {Kind: "normal", Value: 9, Stddev: 2, Min: 5},
+		"lognormal, median 400, sigma 0.8, at most 4k": {Kind: "lognormal", Value: 400, Sigma: 0.8, Max: 4000},
+		"exponential, mean 9":                          {Kind: "exponential", Value: 9},
+		"3 values":                                     {Kind: "empirical", Values: []config.Count{1, 2, 3}},
+	} {
+		if got := d.String(); got != want {
+			t.Errorf("%+v describes itself as %q, want %q", d, got, want)
+		}
+	}
+}

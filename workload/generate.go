@@ -121,9 +121,9 @@ func (w *writer) begin(i int64) {
 }
 
 // fromSet takes the shot's case from the set. Each round through the set asks
-// every case once. Later rounds mark their prompts: a case that is asked again
-// would find its own prompt in the server's prefix cache, which no user's
-// traffic would.
+// every case once. Later rounds mark their prompts, unless salts are off: a case
+// that is asked again would find its own prompt in the server's prefix cache,
+// as new users' prompts do not.
 func (w *writer) fromSet(s *Shot, text bool) {
 	n := int64(len(w.set.Cases))
 	round, at := s.Index/n, s.Index%n

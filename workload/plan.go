@@ -132,16 +132,24 @@ func (p *Plan) Planned() int64 { return p.counted().shots }
 // For returns the length of the schedule: the spec's for, or the instant of the
 // last arrival if requests ends an open loop before that. 0 is a closed loop
 // that only requests ends.
-func (p *Plan) For() time.Duration { return p.counted().length }
+func (p *Plan) For() time.Duration {
+	if p.spec.Requests == 0 {
+		return time.Duration(p.spec.For)
+	}
+	return p.counted().length
+}
 
 // Rate returns the mean number of requests per second over the schedule of an
 // open loop; 0 for a closed one.
 func (p *Plan) Rate() float64 {
-	c := p.counted()
-	if !p.Open() || c.length <= 0 {
+	switch {
+	case !p.Open():
 		return 0
+	case p.spec.Requests == 0:
+		return p.arrivals.profile.total / time.Duration(p.spec.For).Seconds()
 	}
-	if p.spec.For > 0 && c.length == time.Duration(p.spec.For) {
+	c := p.counted()
+	if c.length == time.Duration(p.spec.For) {
 		return p.arrivals.profile.total / c.length.Seconds()
 	}
 	return float64(c.shots) / c.length.Seconds()

@@ -480,6 +480,88 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+// TestValidateSpecsMadeInCode: values that no document can hold are refused too.
+func TestValidateSpecsMadeInCode(t *testing.T) {
+	nan, cold, ages := math.NaN(), -1.0, config.Duration(-1)
+	for want, change := range map[string]func(*Spec){
+		"arrivals.process: wants constant or poisson":   func(s *Spec) { s.Arrivals = Arrivals{Ramp: &Ramp{1, 2}, Process: "gamma"} },
+		"arrivals.poisson: has a ramp and stairs":       func(s *Spec) { s.Arrivals.Poisson = &Rate{Ramp: &Ramp{1, 2}, Stairs: &Stairs{1, 1, 1, 2}} },
+		"arrivals.poisson: must be at most":             func(s *Spec) { s.Arrivals.Poisson.Fixed = config.Rate(nan) },
+		"arrivals.stagger: must be at most":             func(s *Spec) { s.Arrivals = Arrivals{Concurrency: 1, Stagger: &ages} },
+		"arrivals.concurrency: must be between":         func(s *Spec) { s.Arrivals = Arrivals{Concurrency: -1} },
+		"arrivals.think: must be between 0s and 24h":    func(s *Spec) { s.Arrivals = Arrivals{Concurrency: 1, Think: Fixed(ages)} },
+		"for: must be at most":                          func(s *Spec) { s.For = -1 },
+		"requests: must be at most":                     func(s *Spec) { s.Requests = -1 },
+		"prompts.format: wants":                         func(s *Spec) { s.Prompts = Prompts{File: "a", Format: "b"} },
+		"prompts.order: wants":                          func(s *Spec) { s.Prompts = Prompts{File: "a", Order: "b"} },
+		"prompts.synthetic: unknown distribution":       func(s *Spec) { s.Prompts.Synthetic.Kind = "zipf" },
+		"output: min and max must lie between 1 and 2M": func(s *Spec) { s.Output = Length{Kind: "normal", Value: 1, Stddev: 1, Min: -1} },
+		"output: wants a mean of at least 0":            func(s *Spec) { s.Output = Length{Kind: "normal", Value: -1, Stddev: 1} },
+		"output: wants a median":                        func(s *Spec) { s.Output = Length{Kind: "lognormal", Value: 1, Sigma: nan} },
+		"output: weights must be 0 or more": func(s *Spec) {
+			s.Output = Length{Kind: "empirical", Values: []config.Count{1}, Weights: []float64{nan}}
+		},
+		"output: has no values":                        func(s *Spec) { s.Output = Length{Kind: "empirical"} },
+		"prefix.tokens: must be at most":               func(s *Spec) { s.Prefix.Tokens = -1 },
+		"prefix.groups: must be at most":               func(s *Spec) { s.Prefix = Prefix{1, -1} },
+		"cap: ":                                        func(s *Spec) { s.Cap = -1 },
+		"drain: must be at most":                       func(s *Spec) { s.Drain = -1 },
+		"warmup.requests: must be at most":             func(s *Spec) { s.WarmUp.Requests = -1 },
+		"temperature: must be between 0 and 2":         func(s *Spec) { s.Temperature = &cold },
+		"labels: has 17 labels":                        func(s *Spec) { s.Labels = manyLabels(17) },
+		"labels: the label \"\" or its value is empty": func(s *Spec) { s.Labels = map[string]string{"": "x"} },
+	} {
+		s := Spec{Arrivals: Arrivals{Poisson: fixed(8)}, For: config.Duration(time.Minute), Prompts: Prompts{Synthetic: Fixed[config.Count](4)}}
+		if err := s.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		change(&s)
+		err := s.Validate()
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s…", err, want)
+		}
+		if _, err := New("w", s, nil, 1, ""); err == nil {
+			t.Errorf("New makes a plan of: %s…", want)
+		}
+	}
+}
+
+func manyLabels(n int) map[string]string {
+	labels := map[string]string{}
+	for i := range n {
+		labels[fmt.Sprint(i)] = "x"
+	}
+	return labels
+}
+
+func TestRateOfAPlan(t *testing.T) {
+	for text, want := range map[string]float64{
+		"arrivals: {poisson: 8/s}\nfor: 5m":                              8,
+		"arrivals: {constant: 8/s}\nrequests: 100":                       100 / 12.4375,
+		"arrivals: {constant: 8/s}\nfor: 10s\nrequests: 1k":              8,
+		"arrivals: {ramp: {from: 0/s, to: 8/s}}\nfor: 10s":               4,
+		"arrivals: {ramp: {from: 0/s, to: 8/s}}\nfor: 10s\nrequests: 1k": 4,
+	} {
+		if got := plan(t, text+"\nprompts: {synthetic: 4}\n", 1, "").Rate(); math.Abs(got-want) > 1e-6 {
+			t.Errorf("%q has the rate %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestStripeRefusesNonsense(t *testing.T) {
+	p := plan(t, specs["constant"], 1, "")
+	for _, w := range [][2]int{{0, 0}, {-1, 2}, {2, 2}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("Stripe(%d, %d) does not panic", w[0], w[1])
+				}
+			}()
+			p.Stripe(w[0], w[1])
+		}()
+	}
+}
+
 func TestAppendBinaryTellsShotsApart(t *testing.T) {
 	one := 1.0
 	zero := 0.0
