@@ -32,16 +32,20 @@
 //
 // # What counts
 //
-// Only measured requests count, never those of the warm-up. A quantity of
-// latency is about all requests that were given a fair try: one that failed has
-// no latency and counts as worse than any limit. When a limit refers to the
-// baseline, a pass must hold even if the failed requests of the baseline had
-// been its best ones. Requests that the client dropped are no evidence of
-// anything; more than one in a thousand of them leave the clause inconclusive.
-// Completed requests that should have a value and have none (no token counts
-// from the server) leave it inconclusive above 2 %; those that cannot have one
-// by definition (the TPOT of a single token) are neutral, with a note above
-// 2 %.
+// Only measured requests count, never those of the warm-up. A quantile is about
+// all requests that were given a fair try: one that failed has no latency and
+// counts as worse than any limit. A mean, and a share of something other than
+// failing, cannot count failed requests so; above 2 % of them they are
+// inconclusive. When a limit refers to the baseline, a pass must hold even if
+// the failed requests of the baseline had been its best ones, and a baseline of
+// which more than 2 % failed passes nobody.
+//
+// Requests that the client dropped are no evidence of anything; more than one
+// in a thousand of them leave the clause inconclusive. Requests cancelled as
+// planned are left out. Completed requests that should have a value and have
+// none (no token counts from the server) leave the clause inconclusive above
+// 2 %; those that cannot have one by definition (the TPOT of a single token) are
+// neutral, with a note above 2 %.
 //
 // A count, a maximum and a minimum are facts of the run and have no interval.
 // A maximum says nothing about the next request, so it needs a min beside it.

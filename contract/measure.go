@@ -195,11 +195,18 @@ func (s *scope) measure(q Quantity, m record.Metric, confidence float64, high bo
 	default:
 		r = s.distribution(q, m, confidence, high)
 	}
+	if c := s.counts; r.gap == "" && m.Indicator && !ofOutcome(m) && float64(c.Failed) > maxFailed*float64(c.judged()) {
+		r.gap = fmt.Sprintf("%d of %s of %s failed, and nobody knows whether they would have been %s", c.Failed, count(c.judged(), "request"), s.variant, m.Title)
+	}
 	if d := s.counts.Dropped; r.gap == "" && float64(d) > maxDropped*float64(s.counts.Offered) {
 		r.gap = fmt.Sprintf("the client dropped %d of %s of %s (%s), so the load was not the planned one", d, count(s.counts.Offered, "request"), s.variant, value(record.Proportion, float64(d)/float64(s.counts.Offered), 2))
 	}
 	return r
 }
+
+// ofOutcome reports whether the indicator is about failing itself, so that a
+// failed request has its value.
+func ofOutcome(m record.Metric) bool { return m.Name == "failed" || m.Name == "completed" }
 
 // empty says why there is nothing to judge.
 func (s *scope) empty() string {
