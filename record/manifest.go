@@ -1,12 +1,23 @@
 package record
 
-import "time"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// ManifestSchema names the JSON form of a Manifest.
+const ManifestSchema = "assay.manifest/1"
 
 // Manifest is what a run directory says of itself: all that is needed to repeat
 // the run and to know how far to trust it. It is written as manifest.json when
 // the run starts and again when it ends.
 type Manifest struct {
-	Schema    string            `json:"schema"` // "assay.manifest/1"
+	Schema    string            `json:"schema"` // ManifestSchema
 	ID        string            `json:"id"`     // sorts by start time
 	Name      string            `json:"name"`   // the suite's name
 	Assay     string            `json:"assay"`  // version of the program
@@ -92,4 +103,66 @@ type ClientSecond struct {
 	Descriptors int64         `json:"descriptors"`  // open now
 	Limit       int64         `json:"descriptor_limit"`
 	Errors      int64         `json:"client_errors"` // the client's own socket and descriptor failures
+}
+
+const manifestSchema = "assay.manifest/1"
+
+// WriteManifest writes the run's manifest.json in one step: a crash leaves the
+// one before or the new one. The directory must exist. An empty Schema is filled
+// in; m is not changed.
+func WriteManifest(fsys FS, dir string, m *Manifest) error {
+	out := *m
+	if out.Schema == "" {
+		out.Schema = manifestSchema
+	}
+	data, err := json.MarshalIndent(&out, "", "  ")
+	if err == nil {
+		err = writeFile(fsys, dir, manifestName, func(w io.Writer) error {
+			_, err := w.Write(append(data, '\n'))
+			return err
+		}, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the manifest of %s: %w", dir, err)
+	}
+	return nil
+}
+
+// maxManifest bounds what ReadManifest takes: a day of client seconds is 40 MB.
+const maxManifest = 256 << 20
+
+// ReadManifest reads the run's manifest.json. Fields that it does not know are
+// skipped; a schema other than assay.manifest/1 is ErrNewer.
+func ReadManifest(fsys FS, dir string) (*Manifest, error) {
+	name := filepath.Join(dir, manifestName)
+	data, err := readFile(fsys, name, maxManifest)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest of %s: %w", dir, err)
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if m.Schema != manifestSchema {
+		return nil, newerError(name, strconv.Quote(m.Schema))
+	}
+	return m, nil
+}
+
+func readFile(fsys FS, name string, limit int64) (_ []byte, err error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > limit {
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", name, size, limit)
+	}
+	data := make([]byte, size)
+	_, err = io.ReadFull(io.NewSectionReader(f, 0, size), data)
+	return data, err
 }

@@ -1,7 +1,8 @@
 package record
 
 import (
-	"math"
+	"cmp"
+	"slices"
 	"time"
 )
 
@@ -294,13 +295,18 @@ func (r *Record) payload(skip int) *Event {
 	return nil
 }
 
+// maxTokens bounds the tokens of one answer that are spread over its events. It
+// is far above any real answer; a server that claims more is not believed.
+const maxTokens = 1 << 22
+
 // eventTokens returns the tokens of each payload event, in order: as the server
 // said where it did, else the known total spread over the events in proportion
-// to their bytes, at least one each (largest remainder). ok is false when the
-// total is unknown, or smaller than the number of events.
+// to their bytes, at least one each (largest remainder, the earlier event first).
+// ok is false when the total is unknown, smaller than the number of events or
+// beyond belief.
 func (r *Record) eventTokens() (tokens []int64, ok bool) {
-	var sizes []int64
-	known, bytes := true, int64(0)
+	var sizes []uint64
+	known, bytes, sum := true, uint64(0), int64(0)
 	for i := range r.Events {
 		e := &r.Events[i]
 		if !e.Kind.Payload() {
@@ -308,38 +314,38 @@ func (r *Record) eventTokens() (tokens []int64, ok bool) {
 		}
 		k, has := e.Tokens.N()
 		known = known && has && k > 0
+		sum += min(k, maxTokens+1)
 		tokens = append(tokens, k)
-		sizes = append(sizes, int64(e.Bytes))
-		bytes += int64(e.Bytes)
+		sizes = append(sizes, uint64(e.Bytes))
+		bytes += uint64(e.Bytes)
 	}
 	if known {
-		return tokens, len(tokens) > 0
+		return tokens, len(tokens) > 0 && sum <= maxTokens
 	}
 	total, has := r.Output.N()
-	spare := total - int64(len(tokens))
-	if !has || len(tokens) == 0 || spare < 0 {
+	if !has || len(tokens) == 0 || total < int64(len(tokens)) || total > maxTokens {
 		return nil, false
 	}
-	given := int64(0)
-	rest := make([]float64, len(tokens))
-	for i := range tokens {
-		share := float64(spare) / float64(len(tokens))
-		if bytes > 0 {
-			share = float64(spare) * float64(sizes[i]) / float64(bytes)
+	if bytes == 0 {
+		for i := range sizes {
+			sizes[i] = 1
 		}
-		whole := math.Floor(share)
-		tokens[i], rest[i] = 1+int64(whole), share-whole
-		given += int64(whole)
+		bytes = uint64(len(sizes))
 	}
-	for ; given < spare; given++ {
-		best := 0
-		for i := range rest {
-			if rest[i] > rest[best] {
-				best = i
-			}
-		}
-		tokens[best]++
-		rest[best] = -1
+	// Whole numbers throughout: spare·size is below 2^22·2^32.
+	spare := uint64(total) - uint64(len(tokens))
+	left := spare
+	order := make([]int, len(tokens))
+	for i := range tokens {
+		whole := spare * sizes[i] / bytes
+		tokens[i] = 1 + int64(whole)
+		left -= whole
+		order[i] = i
+	}
+	rest := func(i int) uint64 { return spare * sizes[i] % bytes }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest(b), rest(a)) })
+	for _, i := range order[:left] {
+		tokens[i]++
 	}
 	return tokens, true
 }
