@@ -27,6 +27,7 @@ type chunkState uint8
 
 const (
 	chunkSize    chunkState = iota // the digits of the size
+	chunkBlank                     // space behind the size
 	chunkExt                       // extensions, up to CR
 	chunkSizeLF                    // LF after the size
 	chunkData                      // left bytes
@@ -93,6 +94,19 @@ func (c *chunked) step(b byte) error {
 	switch c.state {
 	case chunkSize:
 		return c.size(b)
+	case chunkBlank:
+		switch b {
+		case ' ', '\t':
+			if c.overhead++; c.overhead > maxExtension {
+				return errChunked
+			}
+		case ';':
+			c.state = chunkExt
+		case '\r':
+			c.state = chunkSizeLF
+		default:
+			return errChunked
+		}
 	case chunkSizeLF:
 		if b != '\n' {
 			return errChunked
@@ -135,9 +149,11 @@ func (c *chunked) size(b byte) error {
 	case b == '\r':
 		c.state = chunkSizeLF
 		return nil
-	case b == ';' || b == ' ' || b == '\t':
+	case b == ';':
 		c.state = chunkExt
-		c.overhead++
+		return nil
+	case b == ' ' || b == '\t':
+		c.state = chunkBlank
 		return nil
 	default:
 		return errChunked

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assay-llm/assay/record"
@@ -142,8 +143,8 @@ func (w *netHTTP) exchange(ctx context.Context, q *call) (stream, head, error) {
 	b := &netBody{cancel: cancel, ctx: ctx, inner: inner, total: q.total, stall: w.t.Stall}
 	b.timer = time.AfterFunc(time.Hour, b.expire)
 	b.wait()
-	m := new(moments)
-	req, err := w.request(httptrace.WithClientTrace(inner, m.trace()), q)
+	m, sends := new(moments), new(atomic.Int32)
+	req, err := w.request(httptrace.WithClientTrace(inner, m.trace()), q, sends)
 	if err != nil {
 		b.release(false)
 		return nil, head{}, &failure{record.ClientFault, err}
@@ -151,12 +152,19 @@ func (w *netHTTP) exchange(ctx context.Context, q *call) (stream, head, error) {
 	resp, err := w.rt.RoundTrip(req)
 	at := time.Now()
 	m.put(q)
+	if sends.Load() > 1 {
+		q.rec.Flags |= record.FlagRetried
+	}
 	if err != nil {
 		err = b.classify(err)
 		b.release(false)
 		return nil, head{}, err
 	}
 	q.rec.Header = q.instant(at)
+	if q.rec.Sent == 0 || q.rec.Sent > q.rec.Header {
+		// Written before it was answered, but net/http says so later.
+		q.rec.Sent = q.rec.Header
+	}
 	b.body = resp.Body
 	h := head{status: resp.StatusCode, length: resp.ContentLength}
 	for name, values := range resp.Header {
@@ -171,7 +179,7 @@ func (w *netHTTP) exchange(ctx context.Context, q *call) (stream, head, error) {
 	return b, h, nil
 }
 
-func (w *netHTTP) request(ctx context.Context, q *call) (*http.Request, error) {
+func (w *netHTTP) request(ctx context.Context, q *call, sends *atomic.Int32) (*http.Request, error) {
 	method, target, body := http.MethodPost, w.post, io.Reader(bytes.NewReader(q.body()))
 	if q.get {
 		method, target, body = http.MethodGet, w.models, nil
@@ -181,17 +189,13 @@ func (w *netHTTP) request(ctx context.Context, q *call) (*http.Request, error) {
 		return nil, errors.New("building the request")
 	}
 	if !q.get {
-		// Asked for a second body, net/http is about to send again what no server
-		// has worked on: allowed once, as for our own connections.
-		data, rec, again := bytes.Clone(q.body()), q.rec, false
-		req.Body = io.NopCloser(bytes.NewReader(data))
+		// net/http sends again what no server can have worked on, as behind a
+		// GOAWAY: allowed once, as on our own connections. The copy outlives the
+		// exchange, since net/http may read it until later.
+		data := bytes.Clone(q.body())
+		req.Body = &sentBody{data: bytes.NewReader(data), sends: sends}
 		req.GetBody = func() (io.ReadCloser, error) {
-			if again {
-				return nil, errors.New("http2: Transport: cannot retry err: sent twice already")
-			}
-			again = true
-			rec.Flags |= record.FlagRetried
-			return io.NopCloser(bytes.NewReader(data)), nil
+			return &sentBody{data: bytes.NewReader(data), sends: sends}, nil
 		}
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -201,6 +205,27 @@ func (w *netHTTP) request(ctx context.Context, q *call) (*http.Request, error) {
 	req.Header.Set("X-Request-Id", q.id)
 	return req, nil
 }
+
+// sentBody is a request's body that counts how often it is sent.
+type sentBody struct {
+	data  *bytes.Reader // not embedded: its WriteTo would pass Read by
+	sends *atomic.Int32
+	begun bool
+}
+
+var errSentTwice = errors.New("sent twice already")
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		if b.sends.Add(1) > 2 {
+			return 0, errSentTwice
+		}
+	}
+	return b.data.Read(p)
+}
+
+func (*sentBody) Close() error { return nil }
 
 // netBody is the body of an answer that came by net/http.
 type netBody struct {
@@ -278,7 +303,7 @@ func (b *netBody) classify(err error) error {
 		return dialFailure(err)
 	}
 	switch {
-	case isGoaway(err):
+	case isGoaway(err), errors.Is(err, errSentTwice):
 		return &failure{record.Goaway, err}
 	case isTLS(err):
 		return &failure{record.TLS, err}

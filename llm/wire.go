@@ -131,7 +131,7 @@ func (g *gunzip) classify(err error) error {
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), corrupt:
 		return fail(record.Malformed, "a broken gzip body: %w", err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errLost
+		return fail(record.Truncated, "the gzip body is not whole")
 	}
 	return err
 }

@@ -3,6 +3,8 @@ package llm
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -205,3 +207,9 @@ func TestDoStreamsAnAnswer(t *testing.T) {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+func newReader(c net.Conn) *bufio.Reader { return bufio.NewReader(c) }
+
+func pemOf(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+}
