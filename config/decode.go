@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -83,8 +84,6 @@ func (d *document) decodeInto(n *Node, into any) {
 	}
 	d.value(n, v.Elem(), nil)
 }
-
-var durationType = reflect.TypeFor[time.Duration]()
 
 // value decodes a node into v, which can be addressed, by the rules of field f,
 // which may be nil.
@@ -349,11 +348,11 @@ func compareTo(v reflect.Value, limit string) int {
 	}
 	switch e := l.Elem(); {
 	case v.CanInt():
-		return cmpOf(v.Int(), e.Int())
+		return cmp.Compare(v.Int(), e.Int())
 	case v.CanUint():
-		return cmpOf(v.Uint(), e.Uint())
+		return cmp.Compare(v.Uint(), e.Uint())
 	case v.CanFloat():
-		return cmpOf(v.Float(), e.Float())
+		return cmp.Compare(v.Float(), e.Float())
 	}
 	panic(fmt.Sprintf("config: a %s has no limits", v.Type()))
 }

@@ -188,6 +188,36 @@ type yamlFails struct{ X int }
 
 func (yamlFails) MarshalYAML() (any, error) { return nil, fmt.Errorf("yaml: cannot marshal") }
 
+func TestEncodeRefusesMapsByName(t *testing.T) {
+	for want, set := range map[string]func(m *Map[float64]){
+		"encoding as YAML: m: a: NaN cannot be written":     func(m *Map[float64]) { m.Set("a", math.NaN()) },
+		`encoding as YAML: m: the text "\xff" is not UTF-8`: func(m *Map[float64]) { m.Set("\xff", 1) },
+	} {
+		var v struct {
+			M Map[float64] `yaml:"m"`
+		}
+		set(&v.M)
+		if got, err := Encode(v); err == nil || err.Error() != want {
+			t.Errorf("got %q, %v, want %s", got, err, want)
+		}
+	}
+}
+
+func TestEncodeWritesEmptyValuesThatAreRequired(t *testing.T) {
+	var v struct {
+		Text    string         `yaml:"text,required"`
+		List    []int          `yaml:"list,required"`
+		Map     map[string]int `yaml:"map,required"`
+		Names   Map[int]       `yaml:"names,required"`
+		Pointer *int           `yaml:"pointer"`
+		Any     any            `yaml:"any"`
+	}
+	got, err := Encode(&v)
+	if want := "text: \"\"\nlist: []\nmap: {}\nnames: {}\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
 func TestMapKeepsTheOrderOfTheFile(t *testing.T) {
 	type doc struct {
 		Names Map[int] `yaml:"names" json:"names"`

@@ -25,8 +25,6 @@ type field struct {
 	min, max string // limits as written in the tag; "" is none
 }
 
-type typeKey = reflect.Type
-
 // infoOf reads the tags of a struct type. It panics on tags that cannot work:
 // that is a fault of the program, not of the document.
 func infoOf(t reflect.Type) *structInfo {
@@ -84,7 +82,7 @@ func (d *document) info(t reflect.Type) *structInfo {
 		return info
 	}
 	if d.types == nil {
-		d.types = make(map[typeKey]*structInfo)
+		d.types = make(map[reflect.Type]*structInfo)
 	}
 	info := infoOf(t)
 	d.types[t] = info

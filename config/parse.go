@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -47,7 +48,7 @@ type document struct {
 	nodes   int
 	path    []step // of the node that is checked
 	faults  faultList
-	types   map[typeKey]*structInfo
+	types   map[reflect.Type]*structInfo
 }
 
 // fault reports a fault of the file at an offset, before there are nodes.
@@ -220,10 +221,10 @@ func byteOrderMark(data []byte) (hint string, found bool) {
 
 // readYAML parses at most two documents; two are one too many.
 func readYAML(data []byte) ([]*yaml.Node, error) {
-	return parse(yaml.NewDecoder(bytes.NewReader(data)))
+	return readAll(yaml.NewDecoder(bytes.NewReader(data)))
 }
 
-func parse(dec *yaml.Decoder) (docs []*yaml.Node, err error) {
+func readAll(dec *yaml.Decoder) (docs []*yaml.Node, err error) {
 	defer func() {
 		// The library panics on some inputs that it has no error for.
 		if r := recover(); r != nil {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -71,8 +70,15 @@ type unit struct {
 var (
 	timeUnits = []unit{{"h", 3600e9}, {"m", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}}
 	sizeUnits = []unit{
-		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+		{"TiB", 1 << 40},
+		{"GiB", 1 << 30},
+		{"MiB", 1 << 20},
+		{"KiB", 1 << 10},
+		{"TB", 1e12},
+		{"GB", 1e9},
+		{"MB", 1e6},
+		{"kB", 1e3},
+		{"B", 1},
 	}
 	countUnits = []unit{{"M", 1e6}, {"k", 1e3}, {"", 1}}
 )
@@ -533,5 +539,3 @@ func parseTag(v reflect.Value, s string) error {
 	_, err := fmt.Sscan(s, v.Interface())
 	return err
 }
-
-func cmpOf[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }

@@ -193,6 +193,13 @@ func TestSchemaDescribes(t *testing.T) {
 	}
 }
 
+// schemaBad has a part that cannot be described, deep in what it says of itself.
+type schemaBad struct{}
+
+func (schemaBad) ConfigSchema() map[string]any {
+	return map[string]any{"anyOf": []map[string]any{{"items": []any{SchemaOf(make(chan int))}}}}
+}
+
 type generic[T any] struct {
 	V T `yaml:"v"`
 }
@@ -223,6 +230,9 @@ func TestSchemaNeedsTypesThatDescribeThemselves(t *testing.T) {
 		"describing <nil>: not a struct": nil,
 		"describing struct { A config.probe \"yaml:\\\"a\\\"\" }: a: config.probe reads itself and does not describe itself: give it a ConfigSchema method": struct {
 			A probe `yaml:"a"`
+		}{},
+		"describing struct { A config.schemaBad \"yaml:\\\"a\\\"\" }: a: a chan int cannot be described": struct {
+			A schemaBad `yaml:"a"`
 		}{},
 		"describing struct { A chan int \"yaml:\\\"a\\\"\" }: a: a chan int cannot be described": struct {
 			A chan int `yaml:"a"`

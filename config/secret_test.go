@@ -42,6 +42,13 @@ func TestSecretsNeverShow(t *testing.T) {
 			t.Errorf("printed as %s, want the reference and not the secret", out)
 		}
 	}
+	var zero holder
+	if err := json.Unmarshal([]byte(`{"key":""}`), &zero); err != nil || !zero.Key.IsZero() {
+		t.Errorf("an empty text is read as %v, %v, want the zero secret", zero.Key, err)
+	}
+	if err := json.Unmarshal([]byte(`{"key":"`+hidden+`"}`), &zero); err == nil || strings.Contains(err.Error(), hidden) {
+		t.Errorf("a secret in JSON is answered with %v, want an error that does not show it", err)
+	}
 	var back holder
 	if err := json.Unmarshal(asJSON, &back); err != nil || back.Key != s {
 		t.Errorf("read back from %s as %v, %v", asJSON, back.Key, err)

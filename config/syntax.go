@@ -173,8 +173,7 @@ func told(err error, r rule, last int) int {
 // consumed returns the number of lines that the parser has read when it fails.
 func (d *document) consumed(shifted []byte, last int) int {
 	r := &lineReader{rest: shifted}
-	dec := yaml.NewDecoder(r)
-	parse(dec)
+	_, _ = readAll(yaml.NewDecoder(r))
 	return min(max(r.lines-1, 1), last)
 }
 
