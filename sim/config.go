@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -203,123 +204,95 @@ func (c Config) params() (params, error) {
 // resolve fills in the defaults and lists the faults.
 func (c Config) resolve() (params, []complaint) {
 	var list []complaint
-	complain := func(key, hint, format string, args ...any) {
+	var complain complainer = func(key, hint, format string, args ...any) {
 		list = append(list, complaint{key, fmt.Sprintf(format, args...), hint})
 	}
-	count := func(key string, v config.Count, byDefault, most int64) int64 {
-		if v < 0 || int64(v) > most {
-			complain(key, fmt.Sprintf("use a number from 1 to %d", most), "%d is out of range", v)
-			return byDefault
-		}
-		if v == 0 {
-			return byDefault
-		}
-		return int64(v)
-	}
-	share := func(key string, v config.Percent, least, most float64) float64 {
-		if !(float64(v) >= least && float64(v) <= most) {
-			complain(key, fmt.Sprintf("use a value from %v%% to %v%%", least*100, most*100), "%v%% is out of range", float64(v)*100)
-			return 0
-		}
-		return float64(v)
-	}
-	choice := func(key, v string, list ...string) {
-		if v != "" && !slices.Contains(list, v) {
-			complain(key, "use "+oneOf(list), "unknown value %q", v)
-		}
-	}
 	p := params{
-		sequences:     int(count("max_seqs", c.MaxSeqs, 256, 1<<20)),
-		budget:        count("token_budget", c.TokenBudget, 2048, 1<<24),
-		blockTokens:   count("block_tokens", c.BlockTokens, 16, 1<<16),
+		sequences:     int(complain.count("max_seqs", c.MaxSeqs, 256, 1<<20)),
+		budget:        complain.count("token_budget", c.TokenBudget, 2048, 1<<24),
+		blockTokens:   complain.count("block_tokens", c.BlockTokens, 16, 1<<16),
 		prefixCache:   c.PrefixCache == nil || *c.PrefixCache,
-		queue:         int(count("queue_limit", c.QueueLimit, 10_000, 1<<24)),
-		decodeFactor:  1 + share("tpot", c.TPOT, -0.9, 99),
-		prefillFactor: 1 + share("prefill", c.Prefill, -0.9, 99),
-		firstDelay:    share("ttft", c.TTFT, 0, 99),
-		jitter:        share("jitter", c.Jitter, 0, 2),
+		queue:         int(complain.count("queue_limit", c.QueueLimit, 10_000, 1<<24)),
+		decodeFactor:  1 + complain.share("tpot", c.TPOT, -0.9, 99),
+		prefillFactor: 1 + complain.share("prefill", c.Prefill, -0.9, 99),
+		firstDelay:    complain.share("ttft", c.TTFT, 0, 99),
+		jitter:        complain.share("jitter", c.Jitter, 0, 2),
 		seed:          c.Seed,
 	}
 	if p.budget < int64(p.sequences) {
 		complain("token_budget", "raise token_budget or lower max_seqs", "%d tokens are fewer than the %d sequences of a step", p.budget, p.sequences)
 	}
-	share("reasoning", c.Reasoning, 0, 1)
-	share("output.stop", c.Output.Stop, 0, 1)
-	count("output.default", c.Output.Default, 1, maxContext)
-	count("tokens_per_event", c.TokensPerEvent, 1, 1<<16)
-	choice("usage", c.Usage, usageFinal, usageFinish, usageEvery, usageNever)
+	complain.share("reasoning", c.Reasoning, 0, 1)
+	complain.share("output.stop", c.Output.Stop, 0, 1)
+	complain.count("output.default", c.Output.Default, 1, maxContext)
+	complain.count("tokens_per_event", c.TokensPerEvent, 1, 1<<16)
+	complain.choice("usage", c.Usage, usageFinal, usageFinish, usageEvery, usageNever)
+	complain.choice("gpu", c.GPU, names(accelerators)...)
+	complain.choice("weights", c.Weights, names(weightFormats)...)
 	if c.Start < 0 {
 		complain("start", "", "it is negative")
 	}
 	c.Faults.check(complain)
-	choice("gpu", c.GPU, names(accelerators)...)
-	choice("weights", c.Weights, names(weightFormats)...)
 	var fits int64
 	p.model, fits = c.steps(p.blockTokens, complain)
-	p.blocks = int(count("kv_blocks", c.KVBlocks, fits, maxBlocks))
+	p.blocks = int(complain.count("kv_blocks", c.KVBlocks, fits, maxBlocks))
 	holds := int64(p.blocks) * p.blockTokens
-	p.context = count("context", c.Context, min(maxContext, holds), maxBlocks)
+	p.context = complain.count("context", c.Context, min(maxContext, holds), maxBlocks)
 	if p.context > holds {
 		complain("context", "raise kv_blocks or lower context", "a request of %d tokens does not fit in a KV cache of %d", p.context, holds)
 	}
 	return p, list
 }
 
+// complainer takes the faults of a Config as they are found.
+type complainer func(key, hint, format string, args ...any)
+
+func (f complainer) count(key string, v config.Count, byDefault, most int64) int64 {
+	switch {
+	case v == 0:
+		return byDefault
+	case v < 0 || int64(v) > most:
+		f(key, fmt.Sprintf("use a number from 1 to %d", most), "%d is out of range", v)
+		return byDefault
+	}
+	return int64(v)
+}
+
+func (f complainer) share(key string, v config.Percent, least, most float64) float64 {
+	if !(float64(v) >= least && float64(v) <= most) { // also NaN
+		f(key, fmt.Sprintf("use a value from %v%% to %v%%", least*100, most*100), "%v%% is out of range", float64(v)*100)
+		return 0
+	}
+	return float64(v)
+}
+
+func (f complainer) choice(key, v string, list ...string) {
+	if v != "" && !slices.Contains(list, v) {
+		f(key, "use "+oneOf(list), "unknown value %q", v)
+	}
+}
+
+// fixedBlocks is the KV cache of an engine without a model, in blocks.
+const fixedBlocks = 16384
+
 // steps returns the step-time model, and the blocks of KV cache that it leaves
 // room for.
-func (c Config) steps(blockTokens int64, complain func(key, hint, format string, args ...any)) (stepModel, int64) {
+func (c Config) steps(blockTokens int64, complain complainer) (stepModel, int64) {
 	if c.Model == (Model{}) {
-		for _, f := range []struct {
-			key string
-			set bool
-		}{{"gpu", c.GPU != ""}, {"gpus", c.GPUs != 0}, {"weights", c.Weights != ""}} {
-			if f.set {
-				complain(f.key, "add model, or remove "+f.key, "it says nothing without a model")
-			}
-		}
-		s := c.Step
-		if s == (Step{}) {
-			s.Base = config.Duration(8e6)
-		}
-		if s.Base < 0 || s.Sequence < 0 || s.Prefill < 0 {
-			complain("step", "", "a time is negative")
-		} else if s.Base < 1000 {
-			complain("step", "set step.base to 1us or more", "a step without a base time never ends a wait")
-		}
-		return linear{base: float64(s.Base) / 1e9, sequence: float64(s.Sequence) / 1e9, prefill: float64(s.Prefill) / 1e9}, 16384
+		return c.fixedSteps(complain), fixedBlocks
 	}
 	if c.Step != (Step{}) {
 		complain("step", "remove one of them", "step and model exclude each other")
 	}
-	shape := c.Model.Shape
-	if known, ok := shapes[c.Model.Name]; ok {
-		shape = known
-	} else if c.Model.Name != "" {
-		complain("model", "use "+oneOf(names(shapes))+", or give the shape", "unknown model %q", c.Model.Name)
-		return linear{base: 1}, 1
-	}
-	for _, v := range []int{shape.Layers, shape.Hidden, shape.Heads, shape.KVHeads, shape.HeadDim, shape.FFN, shape.Vocab} {
-		if v < 1 || v > 1<<22 {
-			complain("model", "give each of layers, hidden, heads, kv_heads, head_dim, ffn and vocab", "a size of the shape is %d", v)
-			return linear{base: 1}, 1
-		}
-	}
-	gpu, weights, devices := c.GPU, c.Weights, c.GPUs
-	if gpu == "" {
-		gpu = "h100"
-	}
-	if weights == "" {
-		weights = "bf16"
-	}
-	if devices == 0 {
-		devices = 1
-	}
+	shape, ok := c.Model.shape(complain)
+	gpu, weights, devices := cmp.Or(c.GPU, "h100"), cmp.Or(c.Weights, "bf16"), cmp.Or(c.GPUs, 1)
 	a, known := accelerators[gpu]
 	bytes, format := weightFormats[weights]
-	if devices < 0 || devices > 64 {
+	if devices < 1 || devices > 64 {
 		complain("gpus", "use a number from 1 to 64", "%d is out of range", devices)
+		ok = false
 	}
-	if !known || !format || devices < 1 {
+	if !ok || !known || !format { // said already
 		return linear{base: 1}, 1
 	}
 	m := newRoofline(shape, a, bytes, devices)
@@ -329,4 +302,43 @@ func (c Config) steps(blockTokens int64, complain func(key, hint, format string,
 		return m, 1
 	}
 	return m, min(tokens/blockTokens, maxBlocks)
+}
+
+func (c Config) fixedSteps(complain complainer) stepModel {
+	for _, f := range []struct {
+		key string
+		set bool
+	}{{"gpu", c.GPU != ""}, {"gpus", c.GPUs != 0}, {"weights", c.Weights != ""}} {
+		if f.set {
+			complain(f.key, "add model, or remove "+f.key, "it says nothing without a model")
+		}
+	}
+	s := c.Step
+	if s == (Step{}) {
+		s.Base = config.Duration(8e6)
+	}
+	if s.Base < 0 || s.Sequence < 0 || s.Prefill < 0 {
+		complain("step", "", "a time is negative")
+	} else if s.Base < 1000 {
+		complain("step", "set step.base to 1us or more", "a step without a base time never ends a wait")
+	}
+	return linear{base: float64(s.Base) / 1e9, sequence: float64(s.Sequence) / 1e9, prefill: float64(s.Prefill) / 1e9}
+}
+
+// shape returns the shape that the model has by name or by itself.
+func (m Model) shape(complain complainer) (s Shape, ok bool) {
+	if m.Name != "" {
+		if s, ok = shapes[m.Name]; !ok {
+			complain("model", "use "+oneOf(names(shapes))+", or give the shape", "unknown model %q", m.Name)
+		}
+		return s, ok
+	}
+	s = m.Shape
+	for _, v := range []int{s.Layers, s.Hidden, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Vocab} {
+		if v < 1 || v > 1<<22 {
+			complain("model", "give each of layers, hidden, heads, kv_heads, head_dim, ffn and vocab", "a size of the shape is %d", v)
+			return s, false
+		}
+	}
+	return s, true
 }

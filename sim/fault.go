@@ -74,7 +74,7 @@ func (f *Faults) shares() []faultShare {
 	}
 }
 
-func (f *Faults) check(complain func(key, hint, format string, args ...any)) {
+func (f *Faults) check(complain complainer) {
 	total := 0.0
 	for _, s := range f.shares() {
 		if !(s.share >= 0 && s.share <= 1) {

@@ -284,11 +284,11 @@ func (c *conn) Close() error {
 		return c.failed("close", net.ErrClosed)
 	}
 	unread := c.in.endRead(true)
-	c.out.endWrite(true)
-	if abort || unread {
+	if abort || unread { // before the end, or the other end might see that first
 		c.in.reset()
 		c.out.reset()
 	}
+	c.out.endWrite(true)
 	return nil
 }
 

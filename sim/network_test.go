@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // dialer makes connected pairs: (the end that dialled, the accepted end).
@@ -488,5 +490,59 @@ func TestNetworkBufferBound(t *testing.T) {
 		if wrote != 1500 {
 			t.Errorf("wrote %d bytes, want 1,500", wrote)
 		}
+	})
+}
+
+// TestNetworkCarriesEveryByte sends random pieces through connections of random
+// sizes, and reads them in others.
+func TestNetworkCarriesEveryByte(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		pieces := rapid.SliceOfN(rapid.IntRange(0, 5000), 1, 30).Draw(rt, "writes")
+		reads := rapid.SliceOfN(rapid.IntRange(1, 3000), 1, 10).Draw(rt, "reads")
+		buffer := rapid.IntRange(1, 4000).Draw(rt, "buffer")
+		latency := rapid.SampledFrom([]time.Duration{0, time.Millisecond}).Draw(rt, "latency")
+		pause := rapid.SampledFrom([]time.Duration{0, 300 * time.Microsecond}).Draw(rt, "pause")
+		synctest.Test(t, func(t *testing.T) {
+			n := NewNetwork()
+			n.Buffer, n.Latency = buffer, latency
+			l, err := n.Listen("127.0.0.1:80")
+			if err != nil {
+				rt.Fatal(err)
+			}
+			defer l.Close()
+			client, server := connect(t, l, n.DialContext)
+			var want, got bytes.Buffer
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for i, size := range pieces {
+					p := make([]byte, size)
+					for j := range p {
+						p[j] = byte(i*31 + j)
+					}
+					want.Write(p)
+					if wrote, err := client.Write(p); wrote != size || err != nil {
+						rt.Errorf("Write = %d, %v; want %d", wrote, err, size)
+					}
+					time.Sleep(pause)
+				}
+				client.Close()
+			})
+			for i := 0; ; i++ {
+				p := make([]byte, reads[i%len(reads)])
+				k, err := server.Read(p)
+				got.Write(p[:k])
+				if err == io.EOF {
+					break
+				}
+				if err != nil || k == 0 {
+					rt.Errorf("Read = %d, %v", k, err)
+					break
+				}
+			}
+			wg.Wait()
+			if !bytes.Equal(got.Bytes(), want.Bytes()) {
+				rt.Errorf("%d bytes went in, %d came out, or others", want.Len(), got.Len())
+			}
+		})
 	})
 }
