@@ -1,0 +1,350 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/stat"
+)
+
+// The bounds on what a report draws.
+const (
+	mostPoints = 400  // of a curve
+	mostBins   = 1200 // of a series
+)
+
+// drawn are the metrics whose distributions are drawn.
+var drawn = []string{"ttft", "tpot", "e2e"}
+
+// curves reads the distributions of a workload, variant by variant.
+func (b *builder) curves(workload string) []Curve {
+	var out []Curve
+	for _, name := range drawn {
+		m, _ := record.Find(name)
+		for _, v := range b.doc.Variants {
+			var values []float64
+			failed, gave := 0, 0
+			for i := range b.records {
+				r := &b.records[i]
+				if r.Phase != record.Measured || r.Workload != workload || r.Variant != v.Name {
+					continue
+				}
+				if !r.Success() {
+					if r.Outcome.Group() == record.GroupFailed {
+						failed++
+					}
+					continue
+				}
+				before := len(values)
+				values = m.Values(r, values)
+				gave += min(1, len(values)-before)
+			}
+			values = slices.DeleteFunc(values, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+			if len(values) == 0 {
+				continue
+			}
+			out = append(out, Curve{
+				Metric: name, Title: m.Title, Unit: m.Unit, Variant: v.Name,
+				N: len(values) + failed, Over: failed, Points: thin(values, failed),
+			})
+		}
+	}
+	return out
+}
+
+// thin keeps at most mostPoints order statistics: evenly spread ranks, and
+// towards the top ranks that halve what is left, so that the tail keeps its
+// shape. Every point is exact. It sorts values.
+func thin(values []float64, over int) []Point {
+	slices.Sort(values)
+	n := len(values)
+	ranks := make([]int, 0, mostPoints)
+	if n <= mostPoints {
+		for i := range n {
+			ranks = append(ranks, i)
+		}
+	} else {
+		const tail = mostPoints / 4
+		even := mostPoints - tail
+		for i := range even {
+			ranks = append(ranks, i*(n-1)/(even-1))
+		}
+		// From 10 % of the observations down to one, in equal ratios.
+		for i := range tail {
+			left := float64(n) / 10 * math.Pow(10/float64(n), float64(i)/(tail-1))
+			ranks = append(ranks, max(0, n-max(1, int(math.Round(left)))))
+		}
+		slices.Sort(ranks)
+		ranks = slices.Compact(ranks)
+	}
+	points := make([]Point, len(ranks))
+	for i, k := range ranks {
+		points[i] = Point{Value: values[k], Share: float64(k+1) / float64(n+over)}
+	}
+	return points
+}
+
+// Arrivals says whether the actual send times of an open workload are the
+// Poisson process that was planned.
+type Arrivals struct {
+	Variant    string  `json:"variant"`
+	N          int     `json:"n"`
+	Stretches  int     `json:"stretches"`     // blocks that were joined
+	Outside    int     `json:"outside"`       // sent after their block's end, left out
+	Seconds    float64 `json:"seconds"`       // length of the joined time axis
+	Why        string  `json:"why,omitempty"` // why there is no check; the figures below are then absent
+	Rate       float64 `json:"rate_per_s,omitempty"`
+	CV         *Band   `json:"cv,omitempty"`         // coefficient of variation of the gaps
+	Dispersion *Band   `json:"dispersion,omitempty"` // variance over mean of the counts per bin
+	Bin        float64 `json:"bin_seconds,omitempty"`
+	KS         float64 `json:"ks,omitempty"` // greatest distance from a constant rate
+	KSP        float64 `json:"ks_p,omitempty"`
+	Poisson    bool    `json:"poisson"` // all three within what Poisson arrivals give
+}
+
+// Band is a figure with the range that 99 % of true Poisson processes have.
+type Band struct {
+	Value float64 `json:"value"`
+	Lo    float64 `json:"lo"`
+	Hi    float64 `json:"hi"`
+}
+
+// arrivals checks the send times of every variant. The blocks of a variant are
+// stretches of one planned process with other variants' turns between them:
+// laid end to end they are one stretch of it, since the wait across a seam of a
+// Poisson process is as long as any other.
+func (b *builder) arrivals(info record.WorkloadInfo) []Arrivals {
+	if !info.Open || !info.Poisson {
+		return nil
+	}
+	var out []Arrivals
+	for _, v := range b.doc.Variants {
+		out = append(out, b.arrivalsOf(info.Name, v.Name))
+	}
+	return out
+}
+
+func (b *builder) arrivalsOf(workload, variant string) Arrivals {
+	a := Arrivals{Variant: variant}
+	type stretch struct {
+		record.Window
+		from time.Duration // on the joined axis
+	}
+	var axis []stretch
+	var length time.Duration
+	for _, w := range b.windows {
+		d, ok := w.End.Sub(w.Start)
+		if w.Variant != variant || w.Workload != workload || !ok || d <= 0 {
+			continue
+		}
+		axis = append(axis, stretch{w, 0})
+	}
+	slices.SortFunc(axis, func(x, y stretch) int { return int(min(max(x.Start-y.Start, -1), 1)) })
+	for i := range axis {
+		axis[i].from = length
+		d, _ := axis[i].End.Sub(axis[i].Start)
+		length += d
+	}
+	a.Stretches, a.Seconds = len(axis), length.Seconds()
+	var at []float64
+	for i := range b.records {
+		r := &b.records[i]
+		if r.Phase != record.Measured || r.Workload != workload || r.Variant != variant || !r.Send.Set() {
+			continue
+		}
+		k := slices.IndexFunc(axis, func(s stretch) bool { return r.Send >= s.Start && r.Send < s.End })
+		if k < 0 {
+			a.Outside++
+			continue
+		}
+		since, _ := r.Send.Sub(axis[k].Start)
+		at = append(at, (axis[k].from + since).Seconds())
+	}
+	a.N = len(at)
+	if len(axis) == 0 {
+		a.Why = "no stretch of time in which it was measured"
+		return a
+	}
+	checked, err := stat.CheckArrivals(at, length.Seconds())
+	if err != nil {
+		a.Why = err.Error()
+		return a
+	}
+	a.Rate, a.Bin, a.KS, a.KSP, a.Poisson = checked.Rate, checked.Bin, checked.KS, checked.KSP, checked.Poisson
+	a.CV = band(checked.CV, checked.CVLo, checked.CVHi)
+	a.Dispersion = band(checked.Dispersion, checked.DispersionLo, checked.DispersionHi)
+	for _, x := range []float64{a.Rate, a.Bin, a.KS, a.KSP} {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return Arrivals{Variant: variant, N: a.N, Stretches: a.Stretches, Outside: a.Outside, Seconds: a.Seconds, Why: "the arrivals give no figures"}
+		}
+	}
+	return a
+}
+
+func band(v, lo, hi float64) *Band {
+	for _, x := range []float64{v, lo, hi} {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil
+		}
+	}
+	return &Band{v, lo, hi}
+}
+
+// series counts what each variant did over the run.
+func series(variants []record.VariantInfo, records []record.Record) []Series {
+	var last time.Duration
+	for i := range records {
+		r := &records[i]
+		for _, t := range []record.Instant{r.Send, r.EOF} {
+			if at, ok := t.Offset(); ok {
+				last = max(last, at)
+			}
+		}
+	}
+	seconds := int(last/time.Second) + 1
+	bin := (seconds + mostBins - 1) / mostBins
+	bins := (seconds + bin - 1) / bin
+	out := make([]Series, 0, len(variants))
+	for _, v := range variants {
+		out = append(out, seriesOf(v.Name, records, bin, bins))
+	}
+	return out
+}
+
+func seriesOf(variant string, records []record.Record, bin, bins int) Series {
+	s := Series{Variant: variant, Bin: bin, Sent: make([]int, bins), Completed: make([]int, bins), Failed: make([]int, bins), InFlight: make([]int, bins)}
+	tokens, known := make([]float64, bins), false
+	amount, _ := record.Find("output_tokens")
+	index := func(t record.Instant) (int, bool) {
+		at, ok := t.Offset()
+		return min(int(at/(time.Duration(bin)*time.Second)), bins-1), ok
+	}
+	var edges []edge
+	for i := range records {
+		r := &records[i]
+		if r.Variant != variant {
+			continue
+		}
+		sent, ok := index(r.Send)
+		if ok {
+			s.Sent[sent]++
+		}
+		end, ended := index(r.EOF)
+		if ok && ended {
+			edges = append(edges, edge{r.Send, 1}, edge{r.EOF, -1})
+		}
+		switch g := r.Outcome.Group(); {
+		case !ended:
+		case g == record.GroupCompleted:
+			s.Completed[end]++
+		case g == record.GroupFailed:
+			s.Failed[end]++
+		}
+		amount.Amount(r, func(at record.Instant, k float64) {
+			if j, ok := index(at); ok && !math.IsNaN(k) && !math.IsInf(k, 0) {
+				tokens[j] += k / float64(bin)
+				known = true
+			}
+		})
+	}
+	inFlight(s.InFlight, edges, index)
+	if known {
+		s.Tokens = tokens
+	}
+	return s
+}
+
+// edge is where the number in flight changes.
+type edge struct {
+	at record.Instant
+	by int
+}
+
+// inFlight fills in the most at once in every bin.
+func inFlight(bins []int, edges []edge, index func(record.Instant) (int, bool)) {
+	slices.SortFunc(edges, func(a, b edge) int {
+		if a.at != b.at {
+			return int(min(max(a.at-b.at, -1), 1))
+		}
+		return a.by - b.by
+	})
+	now, bin := 0, 0
+	for _, e := range edges {
+		i, _ := index(e.at)
+		for bin < i {
+			bin++
+			bins[bin] = now // what the bin began with
+		}
+		now = max(0, now+e.by)
+		bins[i] = max(bins[i], now)
+	}
+}
+
+// client says in a line whether the client was fit.
+func client(m *record.Manifest, records []record.Record, d *Document) Client {
+	c := Client{Certificate: m.Client}
+	c.Seconds = slices.Clone(c.Seconds)
+	for i := range c.Seconds {
+		if cpu := c.Seconds[i].CPU; math.IsNaN(cpu) || math.IsInf(cpu, 0) {
+			c.Seconds[i].CPU = -1 // not measured
+		}
+	}
+	var lags []time.Duration
+	for i := range records {
+		if r := &records[i]; r.Phase == record.Measured {
+			if lag, ok := r.Send.Sub(r.Due); ok {
+				lags = append(lags, lag)
+			}
+		}
+	}
+	lag := "no request was sent"
+	if n := len(lags); n > 0 {
+		slices.Sort(lags)
+		p99 := lags[min(n-1, int(math.Ceil(.99*float64(n)))-1)]
+		c.SendLagP99 = &p99
+		lag = "send lag p99 " + span(p99)
+	}
+	switch {
+	case c.Fit:
+		c.Line = "client healthy (" + lag + ")"
+	case len(c.Reasons) == 0:
+		c.Line = "client unfit: it was never certified"
+	default:
+		c.Line = "client unfit: " + c.Reasons[0]
+		if more := len(c.Reasons) - 1; more > 0 {
+			c.Line += fmt.Sprintf("; and %d more", more)
+		}
+	}
+	if hits := cacheHits(d); hits != "" {
+		c.Line += " · prefix-cache hits " + hits
+	}
+	if s := d.Run.State; s != "" && s != "done" {
+		c.Line += " · run " + s
+	}
+	return c
+}
+
+// cacheHits quotes the cached share of each variant where only one workload
+// could be meant.
+func cacheHits(d *Document) string {
+	if len(d.Workloads) != 1 {
+		return ""
+	}
+	for _, row := range d.Workloads[0].Rows {
+		if row.Quantity.Metric != "cached" || row.Quantity.Stat != "mean" {
+			continue
+		}
+		text := ""
+		for i, c := range row.Cells {
+			if i > 0 {
+				text += " / "
+			}
+			text += c.Shown.Value
+		}
+		return text
+	}
+	return ""
+}
