@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/report"
+)
+
+// The states of a run.
+const (
+	StateRunning     = "running"
+	StateDone        = "done"
+	StateInterrupted = "interrupted"
+	StateFailed      = "failed"
+)
+
+// Result is a run with its judgement: what its directory holds.
+type Result struct {
+	Dir      string
+	Manifest *record.Manifest
+	Records  []record.Record // in order of their due instants
+	Repair   record.Repair   // what a torn journal lost; zero for a sealed run
+	Verdict  contract.Verdict
+	Report   *report.Document
+
+	contract *contract.Contract
+}
+
+// Open reads a run directory, writes nothing, and judges its records anew.
+func Open(dir string) (*Result, error) {
+	m, err := record.ReadManifest(record.OS(), dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("opening the run %s: no manifest.json in it\n  hint: name a run directory, such as runs/ID", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the run %s: %w", dir, err)
+	}
+	records, repair, err := record.ReadAll(record.OS(), dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the records of %s: %w", dir, err)
+	}
+	record.Sort(records)
+	r := &Result{Dir: dir, Manifest: m, Records: records, Repair: repair}
+	if m.Suite != "" {
+		s := new(Suite)
+		if err := config.Decode(filepath.Join(dir, "manifest.json#suite"), []byte(m.Suite), s); err != nil {
+			return nil, fmt.Errorf("reading the suite of %s: %w", dir, err)
+		}
+		r.contract = s.Contract.Contract
+	}
+	if m.State == StateRunning {
+		m.Client = record.Certificate{Reasons: []string{"the run did not end, so that the client was never certified"}}
+		m.Ledger = record.Ledger(records)
+	}
+	r.judge()
+	return r, nil
+}
+
+// judge computes verdict and report from records and manifest alone.
+func (r *Result) judge() {
+	m := r.Manifest
+	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Unfit: r.unfit()}
+	for _, v := range m.Variants {
+		switch v.Name {
+		case Baseline:
+			e.Baseline = Baseline
+		case Candidate:
+			e.Candidate = Candidate
+		}
+	}
+	if e.Candidate == "" && len(m.Variants) > 0 {
+		e.Candidate = m.Variants[len(m.Variants)-1].Name
+		if e.Candidate == e.Baseline {
+			e.Baseline = ""
+		}
+	}
+	var v *contract.Verdict
+	if r.contract != nil {
+		r.Verdict = contract.Evaluate(r.contract, e)
+		v = &r.Verdict
+	}
+	r.Report = report.Build(m, r.Records, v)
+}
+
+// unfit says why the whole run proves nothing.
+func (r *Result) unfit() []string {
+	reasons := append([]string(nil), r.Manifest.Client.Reasons...)
+	switch r.Manifest.State {
+	case StateInterrupted:
+		reasons = append(reasons, "the run was interrupted before its plan was done")
+	case StateFailed:
+		reasons = append(reasons, "the run failed before its plan was done")
+	case StateRunning:
+		reasons = append(reasons, "the run is still going, or was killed")
+	}
+	if r.Repair.Torn() {
+		reasons = append(reasons, "the journal is torn: "+r.Repair.String())
+	}
+	return reasons
+}
+
+// Judged reports whether a contract was there to judge the run by.
+func (r *Result) Judged() bool { return r.contract != nil }
+
+// ReportPath is where the page of the run lies.
+func (r *Result) ReportPath() string { return filepath.Join(r.Dir, "report.html") }
+
+// write keeps verdict and report beside the records.
+func (r *Result) write() error {
+	var page, doc bytes.Buffer
+	if err := report.HTML(&page, r.Report); err != nil {
+		return fmt.Errorf("making the report: %w", err)
+	}
+	if err := report.JSON(&doc, r.Report); err != nil {
+		return fmt.Errorf("making the report: %w", err)
+	}
+	files := map[string][]byte{"report.html": page.Bytes(), "report.json": doc.Bytes()}
+	if r.Judged() {
+		verdict, err := json.MarshalIndent(r.Verdict, "", "  ")
+		if err != nil {
+			return fmt.Errorf("writing the verdict: %w", err)
+		}
+		files["verdict.json"] = append(verdict, '\n')
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(r.Dir, name), data, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Mend repairs the torn journal of a run that was killed, seals its records and
+// says what was kept and cut. A sealed run is left alone.
+func Mend(dir string) (record.Repair, error) {
+	repair, err := record.Mend(record.OS(), dir)
+	if err != nil {
+		return repair, fmt.Errorf("mending %s: %w", dir, err)
+	}
+	return repair, nil
+}

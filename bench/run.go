@@ -1,0 +1,466 @@
+package bench
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/llm"
+	"github.com/assay-llm/assay/load"
+	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/workload"
+)
+
+// Options say how to run a suite. The zero value works.
+type Options struct {
+	Runs   string                        // folder of the run directories; "": runs
+	Seed   *uint64                       // instead of the suite's
+	Salt   *string                       // instead of a fresh one: repeats an earlier run to the byte
+	Getenv func(string) string           // for secrets; nil: no environment
+	Watch  *Watch                        // nil: nobody watches
+	Notice func(format string, a ...any) // what the user should know now; nil: dropped
+}
+
+// Watch lets another goroutine follow a run. The zero Watch is ready.
+type Watch struct {
+	Live load.Live
+	step atomic.Pointer[Step]
+}
+
+// Step is where a run stands.
+type Step struct {
+	Dir      string
+	Workload string
+	Variant  string
+	Block    int
+	Blocks   int // of this workload, over all variants
+	WarmUp   bool
+	Start    time.Time
+	Length   time.Duration // planned, of the whole run; 0: unknown
+}
+
+// Step returns where the run stands; ok is false before the first shot.
+func (w *Watch) Step() (s Step, ok bool) {
+	if p := w.step.Load(); p != nil {
+		return *p, true
+	}
+	return Step{}, false
+}
+
+// A TargetError says that a variant could not be measured at all.
+type TargetError struct {
+	Variant string
+	Err     error
+}
+
+// Error names the variant, what happened and the next step.
+func (e *TargetError) Error() string {
+	return fmt.Sprintf("reaching %s: %v\n  hint: check that the server is up and that its url, model and key in the suite are right", e.Variant, e.Err)
+}
+
+// Unwrap returns what happened.
+func (e *TargetError) Unwrap() error { return e.Err }
+
+// run is one run under way.
+type run struct {
+	suite    *Suite
+	opts     Options
+	dir      string
+	epoch    time.Time
+	manifest *record.Manifest
+	variants []*variant
+	writer   *record.Writer
+	monitor  *load.Monitor
+	length   time.Duration
+}
+
+// variant is a variant under measurement.
+type variant struct {
+	name   string
+	spec   Variant
+	client *llm.Client
+	plans  map[string]*workload.Plan
+}
+
+// Run runs a suite and returns its result. When ctx ends, it stops sending,
+// drains and returns what there is with ctx's cause. A *TargetError means that a
+// variant could not be reached; a config.Faults that the suite is wrong.
+func Run(ctx context.Context, s *Suite, o Options) (*Result, error) {
+	if o.Notice == nil {
+		o.Notice = func(string, ...any) {}
+	}
+	if o.Watch == nil {
+		o.Watch = new(Watch)
+	}
+	if o.Runs == "" {
+		o.Runs = "runs"
+	}
+	r := &run{suite: s, opts: o}
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	engines, stop := context.WithCancel(context.WithoutCancel(ctx))
+	waits, err := r.connect(ctx, engines)
+	defer func() {
+		for _, v := range r.variants {
+			if v.client != nil {
+				_ = v.client.Close()
+			}
+		}
+		stop()
+		for _, wait := range waits {
+			_ = wait()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	return r.measure(ctx)
+}
+
+// prepare fixes what is random and makes every plan, so that a wrong suite fails
+// before anything is sent.
+func (r *run) prepare() error {
+	s := r.suite
+	seed := rand.Uint64() >> 11 // chosen once and recorded; JSON readers keep 53 bits
+	if s.Seed != nil {
+		seed = *s.Seed
+	}
+	if r.opts.Seed != nil {
+		seed = *r.opts.Seed
+	}
+	salt := freshSalt()
+	if r.opts.Salt != nil {
+		salt = *r.opts.Salt
+	}
+	r.manifest = &record.Manifest{
+		Schema: record.ManifestSchema, Name: s.Name, Assay: Version(), Seed: seed, Salt: salt,
+		State: "running", SuiteFile: s.file, Host: hostFacts(),
+	}
+	for name, spec := range s.Variants.All() {
+		v := &variant{name: name, spec: spec, plans: make(map[string]*workload.Plan)}
+		for title, w := range s.Workloads.All() {
+			plan, err := workload.New(title, w, s.sets, seed, saltOf(salt, len(r.variants)))
+			if err != nil {
+				return fmt.Errorf("planning %s: %w", title, err)
+			}
+			v.plans[title] = plan
+		}
+		r.variants = append(r.variants, v)
+	}
+	resolved := *s
+	resolved.Seed = &seed
+	text, err := config.Encode(resolved)
+	if err != nil {
+		return fmt.Errorf("writing the resolved suite: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	r.manifest.Suite, r.manifest.Digest = string(text), hex.EncodeToString(sum[:])
+	r.describe()
+	return nil
+}
+
+// freshSalt returns a text that no earlier run put before its prompts.
+func freshSalt() string {
+	return fmt.Sprintf("%08x", rand.Uint32())
+}
+
+// saltOf gives each variant a salt of its own and of equal length: two variants
+// of one server must not warm each other's prefix cache.
+func saltOf(salt string, variant int) string {
+	if salt == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s%c", salt, 'a'+variant)
+}
+
+// describe fills in who is measured and what is sent.
+func (r *run) describe() {
+	m := r.manifest
+	for _, v := range r.variants {
+		api, protocol := v.spec.API, v.spec.Protocol
+		if api == "" {
+			api = llm.APIChat
+		}
+		if protocol == "" {
+			protocol = llm.ProtocolHTTP1
+		}
+		m.Variants = append(m.Variants, record.VariantInfo{Name: v.name, URL: v.spec.URL, Model: v.spec.Model, API: api, Protocol: protocol})
+	}
+	first := r.variants[0]
+	for name, spec := range r.suite.Workloads.All() {
+		p := first.plans[name]
+		info := record.WorkloadInfo{
+			Name: name, Arrivals: p.String(), Open: p.Open(), Planned: p.Planned(),
+			WarmUp: p.WarmUps(), Plan: p.Digest(), Labels: spec.Labels, Poisson: p.Poisson(), Rate: p.Rate(),
+		}
+		m.Workloads = append(m.Workloads, info)
+		r.length += time.Duration(len(r.variants)) * p.For()
+	}
+}
+
+// connect starts the simulated engines, makes the clients and asks every
+// endpoint once.
+func (r *run) connect(ctx, engines context.Context) (waits []func() error, err error) {
+	for i, v := range r.variants {
+		target, err := v.spec.target(r.suite, r.opts.Getenv)
+		if err != nil {
+			return waits, err
+		}
+		if v.spec.Sim != nil {
+			url, wait, err := serveSim(engines, *v.spec.Sim)
+			if err != nil {
+				return waits, &TargetError{v.name, err}
+			}
+			waits = append(waits, wait)
+			target.URL = url
+			r.manifest.Variants[i].URL = url
+			r.manifest.Variants[i].Engine = map[string]string{"engine": "sim"}
+			if text, err := config.Encode(v.spec.Sim); err == nil {
+				r.manifest.Variants[i].Engine["config"] = strings.TrimSpace(string(text))
+			}
+		}
+		if v.client, err = llm.NewClient(target); err != nil {
+			return waits, &TargetError{v.name, err}
+		}
+		if err := v.client.Probe(ctx); err != nil {
+			if ctx.Err() != nil {
+				return waits, context.Cause(ctx)
+			}
+			return waits, &TargetError{v.name, err}
+		}
+	}
+	return waits, nil
+}
+
+// target resolves a variant to what the client needs.
+func (v Variant) target(s *Suite, getenv func(string) string) (llm.Target, error) {
+	t := llm.Target{
+		URL: v.URL, API: v.API, Model: v.Model, Headers: v.Headers, Protocol: v.Protocol, Proxy: v.Proxy,
+		TokensFromEvents: v.Tokens == "events", Timeout: time.Duration(v.Timeout), Stall: time.Duration(v.Stall), KeepText: -1,
+	}
+	below := func(name string) ([]byte, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(s.file), name)
+		}
+		return os.ReadFile(name)
+	}
+	if !v.Key.IsZero() {
+		if getenv == nil {
+			getenv = func(string) string { return "" }
+		}
+		key, err := v.Key.Resolve(getenv, below)
+		if err != nil {
+			return t, fmt.Errorf("reading the key: %w", err)
+		}
+		t.Key = key
+	}
+	if v.CA != "" {
+		pem, err := below(v.CA)
+		if err != nil {
+			return t, fmt.Errorf("reading the certificates: %w", err)
+		}
+		t.CA = pem
+	}
+	return t, nil
+}
+
+// open makes the run directory with its first manifest and its journal.
+func (r *run) open() error {
+	r.epoch = time.Now()
+	r.manifest.Start = r.epoch.Round(0)
+	r.manifest.ID = fmt.Sprintf("%s-%06x", r.epoch.UTC().Format("20060102T150405"), rand.Uint32()>>8)
+	r.dir = filepath.Join(r.opts.Runs, r.manifest.ID)
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return fmt.Errorf("making the run directory: %w", err)
+	}
+	if err := record.WriteManifest(record.OS(), r.dir, r.manifest); err != nil {
+		return fmt.Errorf("writing the manifest: %w", err)
+	}
+	writer, err := record.Create(record.OS(), r.dir)
+	if err != nil {
+		return fmt.Errorf("opening the journal: %w", err)
+	}
+	r.writer = writer
+	return nil
+}
+
+// measure sends every workload, keeps the records and judges them.
+func (r *run) measure(ctx context.Context) (*Result, error) {
+	r.monitor = load.NewMonitor(r.epoch, false)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan error, 1)
+	go func() { watched <- r.monitor.Run(watching) }()
+	err := r.workloads(ctx)
+	stop()
+	<-watched
+
+	m := r.manifest
+	m.Elapsed = time.Since(r.epoch)
+	switch {
+	case err == nil:
+		m.State = StateDone
+	case ctx.Err() != nil:
+		m.State = StateInterrupted
+	default:
+		m.State = StateFailed
+		m.Notes = append(m.Notes, err.Error())
+	}
+	if sealed := r.writer.Seal(); sealed != nil {
+		m.State = StateFailed
+		err = errors.Join(err, fmt.Errorf("sealing the records: %w", sealed))
+	}
+	result, kept := r.keep()
+	return result, errors.Join(err, kept)
+}
+
+// keep reads the records back as everybody else will, certifies the client,
+// judges, and writes what a run directory holds.
+func (r *run) keep() (*Result, error) {
+	m := r.manifest
+	records, repair, err := record.ReadAll(record.OS(), r.dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the records back: %w", err)
+	}
+	record.Sort(records)
+	m.Client = r.monitor.Certificate(records)
+	m.Ledger = record.Ledger(records)
+	if err := record.WriteManifest(record.OS(), r.dir, m); err != nil {
+		return nil, fmt.Errorf("writing the manifest: %w", err)
+	}
+	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract}
+	result.judge()
+	return result, result.write()
+}
+
+// workloads runs every workload, the variants taking turns.
+func (r *run) workloads(ctx context.Context) error {
+	blocks := r.suite.Blocks
+	if blocks == 0 {
+		blocks = defaultBlocks
+	}
+	if len(r.variants) == 1 {
+		blocks = 1 // nobody to take turns with
+	}
+	for name, spec := range r.suite.Workloads.All() {
+		if err := r.workload(ctx, name, spec, blocks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blocks int) error {
+	drivers := make([]*load.Driver, len(r.variants))
+	defer func() {
+		for _, d := range drivers {
+			if d != nil {
+				_ = d.Close()
+			}
+		}
+	}()
+	for i, v := range r.variants {
+		d, err := load.New(load.Config{
+			Plan: v.plans[name], Variant: v.name, Client: v.client, Epoch: r.epoch,
+			Blocks: blocks, Cap: int(spec.Cap), Drain: time.Duration(spec.Drain),
+			Sink:    func(rec *record.Record, _ llm.Answer) error { return r.writer.Append(rec) },
+			Monitor: r.monitor, Live: &r.opts.Watch.Live,
+		})
+		if err != nil {
+			return err
+		}
+		drivers[i] = d
+		r.stand(Step{Workload: name, Variant: v.name, WarmUp: true})
+		if _, err := v.client.Open(ctx, connections(v.plans[name], spec)); err != nil && ctx.Err() == nil {
+			r.opts.Notice("opening connections to %s ahead of time: %v", v.name, err)
+		}
+		if err := d.WarmUp(ctx); err != nil {
+			return err
+		}
+	}
+	for block := range blocks {
+		for _, i := range turn(block, len(drivers)) {
+			r.stand(Step{Workload: name, Variant: r.variants[i].name, Block: block*len(drivers) + 1, Blocks: blocks * len(drivers)})
+			w, err := drivers[i].Block(ctx, block)
+			r.manifest.Windows = append(r.manifest.Windows, w)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// turn returns the order of the variants in a block: forward and backward in
+// turn, so that a drift of the machine that is steady hits all alike.
+func turn(block, variants int) []int {
+	order := make([]int, variants)
+	for i := range order {
+		order[i] = i
+		if block%2 == 1 {
+			order[i] = variants - 1 - i
+		}
+	}
+	return order
+}
+
+// connections is how many connections to open ahead: one a user of a closed
+// loop, the arrivals of two seconds in an open one.
+func connections(p *workload.Plan, spec workload.Spec) int {
+	const most = 1024
+	n := p.Users()
+	if p.Open() {
+		n = int(2*p.Rate()) + 8
+		if spec.Cap > 0 {
+			n = min(n, int(spec.Cap))
+		}
+	}
+	return min(n, most)
+}
+
+func (r *run) stand(s Step) {
+	s.Dir, s.Start, s.Length = r.dir, r.epoch, r.length
+	r.opts.Watch.step.Store(&s)
+}
+
+// planned says what the contract may expect of the run.
+func (s *Suite) planned() ([]contract.Planned, error) {
+	var out []contract.Planned
+	for name, spec := range s.Workloads.All() {
+		p, err := workload.New(name, spec, s.sets, 0, "")
+		if err != nil {
+			return nil, fmt.Errorf("planning %s: %w", name, err)
+		}
+		out = append(out, contract.Planned{
+			Workload: name, Requests: p.Planned(), Labels: spec.Labels, Variants: s.Variants.Keys(),
+			Streaming: spec.Stream == nil || *spec.Stream, Usage: true, For: p.For(),
+		})
+	}
+	return out, nil
+}
+
+// Lint returns what the contract demands of this suite that no run of it can
+// decide.
+func (s *Suite) Lint() ([]config.Fault, error) {
+	if s.Contract.Contract == nil {
+		return nil, nil
+	}
+	planned, err := s.planned()
+	if err != nil {
+		return nil, err
+	}
+	return contract.Lint(s.Contract.Contract, planned), nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-llm/assay/bench"
+	"github.com/assay-llm/assay/report"
+)
+
+// runFlags are what the commands that measure have in common.
+type runFlags struct {
+	runs  string
+	seed  uint64
+	salt  string
+	json  bool
+	quiet bool
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.runs, "runs", "runs", "folder of the run directories")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the plan, instead of the suite's")
+	cmd.Flags().StringVar(&f.salt, "salt", "", "salt of the prompts, instead of a fresh one: repeats an earlier run to the byte")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the report as one JSON object (assay.report/1)")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+}
+
+func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
+	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice}
+	if cmd.Flags().Changed("seed") {
+		o.Seed = &f.seed
+	}
+	if cmd.Flags().Changed("salt") {
+		o.Salt = &f.salt
+	}
+	return o
+}
+
+func newRun(c *console) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run SUITE",
+		Short: "Run a suite: load, contract, verdict, report",
+		Long: `Run measures every variant of the suite on every workload, the variants taking
+turns, judges the records by the suite's contract and writes a run directory
+with the records, the verdict and report.html.`,
+		Example: "  assay run suite.yaml\n  assay run suite.yaml --json > report.json",
+		Args:    exactly(1, "the suite file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := bench.Load(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			faults, err := s.Lint()
+			if err != nil {
+				return usage(err)
+			}
+			for _, fault := range faults {
+				c.notice("warning: %v", fault)
+			}
+			return c.measure(cmd.Context(), cmd, s, &f)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// measure runs a suite, shows what came of it and returns the exit for it.
+func (c *console) measure(ctx context.Context, cmd *cobra.Command, s *bench.Suite, f *runFlags) error {
+	o := f.options(cmd, c)
+	done := c.follow(ctx, o.Watch, s, f.quiet)
+	r, err := bench.Run(ctx, s, o)
+	done()
+	if r == nil {
+		if errors.Is(err, errInterrupted) {
+			return err
+		}
+		var target *bench.TargetError
+		if errors.As(err, &target) {
+			return err
+		}
+		return &exit{exitUnmeasured, err}
+	}
+	if shown := c.show(r, f.json); shown != nil {
+		err = errors.Join(err, shown)
+	}
+	switch {
+	case errors.Is(err, errInterrupted):
+		c.notice("interrupted: %d records kept in %s", len(r.Records), r.Dir)
+		return &exit{code: exitInterrupted}
+	case err != nil:
+		return &exit{exitUnmeasured, err}
+	case r.Judged():
+		return ofGrade(r.Verdict.Grade)
+	case !r.Manifest.Client.Fit:
+		return &exit{code: exitInconclusive}
+	}
+	return nil
+}
+
+// show prints a result: for a machine as one object, for people as a table and
+// the path of the page.
+func (c *console) show(r *bench.Result, asJSON bool) error {
+	if asJSON {
+		return report.JSON(c.out, r.Report)
+	}
+	width := terminal(c.out)
+	if width == 0 {
+		width = 120
+	}
+	if err := report.Text(c.out, r.Report, report.TextOptions{Width: width, Colour: c.colour(c.out)}); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(c.out, r.ReportPath())
+	return err
+}
+
+// exactly demands n arguments and names them when they are missing.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usage(fmt.Errorf("assay %s wants %s, got %d arguments\n  hint: %s", cmd.Name(), what, len(args), cmd.UseLine()))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-llm/assay/bench"
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/contract"
+)
+
+func newVersion(c *console) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return json.NewEncoder(c.out).Encode(map[string]string{
+					"schema": "assay.version/1", "version": bench.Version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintf(c.out, "assay %s (%s, %s/%s)\n", bench.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (assay.version/1)")
+	return cmd
+}
+
+func newSchema(c *console) *cobra.Command {
+	return &cobra.Command{
+		Use:       "schema suite|contract",
+		Short:     "Print the JSON Schema of a file, for editors",
+		ValidArgs: []string{"suite", "contract"},
+		Args:      exactly(1, "suite or contract"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var schema []byte
+			var err error
+			switch args[0] {
+			case "suite":
+				schema, err = bench.Schema()
+			case "contract":
+				schema, err = config.Schema(contract.Contract{}, "https://assay-llm.github.io/schema/contract-1.json", "Assay contract, version 1")
+			default:
+				return usage(fmt.Errorf("there is no schema of %q\n  hint: use suite or contract", args[0]))
+			}
+			if err != nil {
+				return err
+			}
+			_, err = c.out.Write(schema)
+			return err
+		},
+	}
+}
+
+func newMend(c *console) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "mend RUN",
+		Short: "Repair and seal the records of a run that was killed",
+		Long: `Mend cuts the torn tail of a run's journal, keeps a copy of what it cut, seals the
+records into records.parquet, and says exactly what was kept and what was cut.
+A run that ended by itself needs no mending, and is left alone.`,
+		Args: exactly(1, "a run directory"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			repair, err := bench.Mend(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			if asJSON {
+				return json.NewEncoder(c.out).Encode(struct {
+					Schema string `json:"schema"`
+					Torn   bool   `json:"torn"`
+					Repair any    `json:"repair"`
+				}{"assay.mend/1", repair.Torn(), repair})
+			}
+			_, err = fmt.Fprintln(c.out, repair)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (assay.mend/1)")
+	return cmd
+}
