@@ -132,7 +132,7 @@ func (a *arrivals) all() iter.Seq2[int64, time.Duration] {
 }
 
 // count returns the number of arrivals, and the instant of the last one when
-// the limit ended them. It takes about 30 ns an arrival when they are random.
+// the limit ended them. It takes about 0.1 µs an arrival when they are random.
 func (a *arrivals) count() (n int64, last time.Duration, limited bool) {
 	if !a.poisson {
 		if exact := math.Ceil(a.profile.total - 0.5); exact <= float64(a.limit) {
