@@ -44,6 +44,9 @@ func Decode(file string, data []byte, into any, opts ...Option) error {
 	for _, opt := range opts {
 		opt(&o)
 	}
+	if v := reflect.ValueOf(into); v.Kind() != reflect.Pointer || v.IsNil() {
+		panic(fmt.Sprintf("config: cannot decode into %T: not a pointer", into))
+	}
 	d := &document{file: file, data: data, limits: o.limits.orDefault()}
 	if o.root != nil {
 		*o.root = nil
@@ -203,7 +206,8 @@ func (d *document) fields(n *Node, v reflect.Value) {
 	}
 }
 
-// require reports a required key that is not there, or that holds nothing.
+// require reports a required key that is not there, or that holds nothing. An
+// empty mapping is something for a struct: all its fields may have defaults.
 func (d *document) require(n *Node, v reflect.Value, f *field) {
 	at := n.At(f.name)
 	if !at.Exists() {
@@ -214,12 +218,9 @@ func (d *document) require(n *Node, v reflect.Value, f *field) {
 		at.Fault("is missing", hint)
 		return
 	}
-	empty := at.Kind() == Text && at.Scalar() == "" ||
-		at.Kind() >= Mapping && len(at.y.Content) == 0 && v.Kind() != reflect.Struct && v.Kind() != reflect.Pointer
-	if _, isMap := v.Addr().Interface().(orderedMap); isMap && at.Kind() == Mapping && len(at.y.Content) == 0 {
-		empty = true
-	}
-	if empty {
+	_, names := v.Addr().Interface().(orderedMap)
+	gathers := names || v.Kind() == reflect.Map || v.Kind() == reflect.Slice
+	if at.Kind() == Text && at.Scalar() == "" || gathers && at.Kind() >= Mapping && len(at.y.Content) == 0 {
 		at.Fault("is empty", "give it a value")
 	}
 }

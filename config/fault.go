@@ -74,7 +74,8 @@ func (l *faultList) add(f Fault) {
 		l.total++
 		return
 	}
-	f.What, f.Hint, f.Path = oneLine(f.What), oneLine(f.Hint), oneLine(f.Path)
+	const most = 500 // characters of a part; who says more repeats the document
+	f.What, f.Hint, f.Path = oneLine(clipTo(f.What, most)), oneLine(clipTo(f.Hint, most)), oneLine(f.Path)
 	if l.seen[f] {
 		return
 	}

@@ -36,6 +36,7 @@ var hostile = map[string]func() string{
 	"90,000 ?":              func() string { return strings.Repeat("?\n", 9e4) },
 	"50 MB scalar":          func() string { return "a: " + strings.Repeat("x", 50*mega) },
 	"4 MB scalar":           func() string { return "a: " + strings.Repeat("x", 4*mega-3) },
+	"4 MB number":           func() string { return "a: " + strings.Repeat("1", 4*mega-3) },
 	"4 MB quoted":           func() string { return `a: "` + strings.Repeat("x", 4*mega-5) + `"` },
 	"4 MB escapes":          func() string { return `a: "` + strings.Repeat(`\x41`, mega-2) + `"` },
 	"4 MB words":            func() string { return "a: " + strings.Repeat("xx ", 4*mega/3-1) },
@@ -92,9 +93,10 @@ type anyText struct {
 }
 
 // The bounds of a hostile document. The documented 100 ms are processor time of
-// an idle machine; the time here only tells a slow pass from a hang.
+// an idle machine; the time here tells them from a pass that is quadratic, which
+// takes 10 s and more. A busy machine gets three tries.
 const (
-	boundTime  = 30 * time.Second
+	boundTime  = 3 * time.Second
 	boundBytes = 64 * mega
 )
 
@@ -114,6 +116,11 @@ func TestHostileDocumentsAreCheap(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		allocated := int64(after.TotalAlloc - before.TotalAlloc)
 		t.Logf("%-22s %6.1f ms %5.1f MB allocated", name, float64(elapsed.Microseconds())/1000, float64(allocated)/mega)
+		for try := 1; try < 3 && elapsed > boundTime; try++ {
+			start = time.Now()
+			_ = Decode("x.yaml", data, &v)
+			elapsed = time.Since(start)
+		}
 		if elapsed > boundTime {
 			t.Errorf("%s: took %v", name, elapsed)
 		}

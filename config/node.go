@@ -106,7 +106,7 @@ func (n *Node) Text() (string, bool) {
 		}
 		return s, true
 	case Number, Bool:
-		n.Fault("wants text, got "+n.got(), "write "+strconv.Quote(s))
+		n.Fault("wants text, got "+n.got(), "write "+quote(s))
 	case Null:
 		n.Fault("wants text, got no value", "give it a value or remove the key")
 	default:

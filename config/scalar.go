@@ -114,6 +114,11 @@ func decodeFloat(n *Node, v reflect.Value) {
 		return
 	}
 	f, err := strconv.ParseFloat(s, v.Type().Bits())
+	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
+	if err == nil && f == 0 && strings.ContainsAny(mantissa, "123456789") {
+		n.Fault("is too small to be told from 0: "+clip(s), "write 0, or a larger number")
+		return
+	}
 	if err != nil {
 		n.Fault("is out of range: "+clip(s), "use a number of at most "+strconv.FormatFloat(maxFloat(v.Type().Bits()), 'g', 3, 64))
 		return
@@ -131,7 +136,7 @@ func maxFloat(bits int) float64 {
 func integerHint(n *Node) string {
 	s := n.Scalar()
 	if n.Quoted() && integer.MatchString(s) {
-		return "write " + s + " without quotes"
+		return "write " + clip(s) + " without quotes"
 	}
 	if whole, ok := wholeOf(s); ok && n.IsScalar() {
 		return "write " + whole
@@ -154,7 +159,7 @@ func wholeOf(s string) (string, bool) {
 func decimalHint(n *Node) string {
 	s := n.Scalar()
 	if n.Quoted() && decimal.MatchString(s) {
-		return "write " + s + " without quotes"
+		return "write " + clip(s) + " without quotes"
 	}
 	if n.Kind() == Number || n.Kind() == Text {
 		if f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64); err == nil && !math.IsNaN(f) && !math.IsInf(f, 0) {

@@ -117,6 +117,7 @@ func TestSchemaAgreesWithDecode(t *testing.T) {
 func TestSchemaRefusesBrokenDocuments(t *testing.T) {
 	beyond := map[string]string{
 		"open-values.yaml":    "what other readers make of a value of any type",
+		"tiny.yaml":           "what a float can hold",
 		"sizes-fraction.yaml": "whether a product is whole",
 	}
 	validate := compiled(t)
