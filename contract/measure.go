@@ -220,8 +220,9 @@ func (s *scope) empty() string {
 	}
 }
 
-// values reads the metric off the records: of indicators all, of others those
-// that completed. It counts those that gave nothing.
+// values reads the metric off the records, in order of time: of indicators all,
+// of others those that completed, with a NaN in the place of each request that
+// failed. It counts the completed ones that gave nothing.
 func (s *scope) values(m record.Metric) []float64 {
 	s.counts.Missing, s.counts.Undefined = 0, 0
 	var to []float64
@@ -230,6 +231,7 @@ func (s *scope) values(m record.Metric) []float64 {
 	}
 	for _, r := range s.records {
 		if !m.Indicator && !r.Success() {
+			to = append(to, math.NaN())
 			continue
 		}
 		before := len(to)
@@ -333,21 +335,15 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	values := s.values(m)
 	var r reading
 	s.lack(&r, m)
-	over := s.beyond(len(values))
-	if len(values)+over == 0 {
+	values, over := s.beyond(values, high)
+	if len(values) == 0 {
 		gap := r.gap
 		if gap == "" {
 			gap = fmt.Sprintf("no request of %s has a %s", s.variant, m.Title)
 		}
 		return none(gap, confidence)
 	}
-	if !high {
-		// Failed requests are below all values: mirror, since a sample has room above only.
-		for i, x := range values {
-			values[i] = -x
-		}
-	}
-	sample, err := stat.NewSample(values, over)
+	sample, err := stat.NewSample(values, 0)
 	if err != nil {
 		return none(err.Error(), confidence)
 	}
@@ -355,7 +351,7 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	case "mean":
 		s.mean(&r, sample, confidence)
 	case "max", "min":
-		r.est = extreme(sample, values, over, (q.Stat == "max") == high, confidence)
+		r.est = extreme(sample, over, (q.Stat == "max") == high, confidence)
 	default:
 		p := q.P
 		if !high {
@@ -369,14 +365,35 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	return r
 }
 
-// beyond is how many observations the failed requests stand for: one each, or
-// as many as a completed request gives on average when it gives several.
-func (s *scope) beyond(values int) int {
-	gave := s.counts.Completed - s.counts.Missing - s.counts.Undefined
-	if gave <= 0 || values <= gave {
-		return s.counts.Failed
+// beyond puts +Inf where values has the NaN of a failed request: once, or as
+// often as a completed request gives values on average when it gives several. If
+// high is false, failed requests are below all values, and everything is
+// mirrored, since a sample has room above only. It returns the number of +Inf.
+func (s *scope) beyond(values []float64, high bool) (series []float64, over int) {
+	finite, each := 0, 1
+	for _, x := range values {
+		if !math.IsNaN(x) {
+			finite++
+		}
 	}
-	return s.counts.Failed * ((values + gave - 1) / gave)
+	if gave := s.counts.Completed - s.counts.Missing - s.counts.Undefined; gave > 0 && finite > gave {
+		each = (finite + gave - 1) / gave
+	}
+	series = make([]float64, 0, finite+each*s.counts.Failed)
+	for _, x := range values {
+		switch {
+		case math.IsNaN(x):
+			for range each {
+				series = append(series, math.Inf(1))
+			}
+			over += each
+		case high:
+			series = append(series, x)
+		default:
+			series = append(series, -x)
+		}
+	}
+	return series, over
 }
 
 func mirror(e *stat.Estimate) { e.Value, e.Lo, e.Hi = -e.Value, -e.Hi, -e.Lo }
@@ -398,12 +415,12 @@ func (s *scope) mean(r *reading, sample *stat.Sample, confidence float64) {
 
 // extreme is the largest or smallest observation: a fact of the sample with no
 // interval, and with no word about the next run.
-func extreme(sample *stat.Sample, values []float64, over int, top bool, confidence float64) stat.Estimate {
+func extreme(sample *stat.Sample, over int, top bool, confidence float64) stat.Estimate {
 	v := sample.Min()
 	if top {
 		v = sample.Max()
 	}
-	if over > 0 && (top || len(values) == 0) {
+	if over > 0 && (top || over == sample.N()) {
 		v = math.Inf(1)
 	}
 	return exact(v, sample.N(), over, confidence)
