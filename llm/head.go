@@ -99,20 +99,21 @@ func cutLine(b []byte) (line, rest []byte) {
 	return b[:i], b[i+2:]
 }
 
+var errStatusLine = errors.New("not an HTTP/1.1 status line; is this an HTTP server?")
+
 // statusLine parses "HTTP/1.1 200 OK"; old tells HTTP/1.0.
 func (h *head) statusLine(line []byte) (old bool, err error) {
-	bad := errors.New("not an HTTP/1.1 status line; is this an HTTP server?")
 	if len(line) < len("HTTP/1.1 200") || string(line[:7]) != "HTTP/1." || line[8] != ' ' || line[7] != '0' && line[7] != '1' {
-		return false, bad
+		return false, errStatusLine
 	}
 	for _, c := range line[9:12] {
 		if c < '0' || c > '9' {
-			return false, bad
+			return false, errStatusLine
 		}
 		h.status = h.status*10 + int(c-'0')
 	}
 	if h.status < 100 || len(line) > 12 && line[12] != ' ' || !fieldValue(line[9:]) {
-		return false, bad
+		return false, errStatusLine
 	}
 	return line[7] == '0', nil
 }

@@ -231,7 +231,7 @@ func (w *http1) dial(ctx context.Context, total time.Time) (*conn, error) {
 	}
 	s := newSock(c)
 	if w.tls == nil {
-		return &conn{w: w, sock: s, rw: s}, nil
+		return w.conn(s, s), nil
 	}
 	secure := tls.Client(s, w.tls)
 	if err := secure.HandshakeContext(dctx); err != nil {
@@ -241,7 +241,11 @@ func (w *http1) dial(ctx context.Context, total time.Time) (*conn, error) {
 		}
 		return nil, &failure{record.TLS, fmt.Errorf("TLS handshake with %s: %w", w.addr, err)}
 	}
-	return &conn{w: w, sock: s, rw: secure}, nil
+	return w.conn(s, secure), nil
+}
+
+func (w *http1) conn(s *sock, rw net.Conn) *conn {
+	return &conn{w: w, sock: s, rw: rw, cut: func() { rw.SetDeadline(longAgo) }}
 }
 
 // conn is one connection, and the exchange on it. It belongs to one caller at a
@@ -250,6 +254,7 @@ type conn struct {
 	w     *http1
 	sock  *sock
 	rw    net.Conn  // sock, or TLS over it
+	cut   func()    // ends a read or write under way
 	since time.Time // when it became idle; zero: never used nor pooled
 
 	// Of the exchange.
@@ -289,11 +294,11 @@ var longAgo = time.Unix(1, 0)
 func (c *conn) roundTrip(ctx context.Context, q *call) (head, error) {
 	reused := c.since != (time.Time{})
 	*c = conn{
-		w: c.w, sock: c.sock, rw: c.rw, since: c.since, base: c.sock.reads,
+		w: c.w, sock: c.sock, rw: c.rw, cut: c.cut, since: c.since, base: c.sock.reads,
 		ctx: ctx, total: q.total, stall: c.w.t.Stall, buf: buffers.Get().(*[readBuffer]byte),
 	}
 	if ctx.Done() != nil {
-		c.stop = context.AfterFunc(ctx, func() { c.rw.SetDeadline(longAgo) })
+		c.stop = context.AfterFunc(ctx, c.cut)
 	}
 	q.rec.Reused = reused
 	msg := c.w.message(q)

@@ -129,6 +129,9 @@ const maxDetail = 512
 // printable makes text of a server fit for a terminal and a table: one line,
 // valid UTF-8, control characters escaped, at most maxDetail bytes.
 func printable(s string) string {
+	if len(s) <= maxDetail && fieldValue(s) && strings.IndexFunc(s, func(r rune) bool { return r == '\t' || r >= utf8.RuneSelf }) < 0 {
+		return s
+	}
 	var b strings.Builder
 	for i, r := range s {
 		if b.Len() > maxDetail-16 {

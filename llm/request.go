@@ -90,6 +90,9 @@ func (t *Target) appendRequest(b []byte, r *Request) ([]byte, error) {
 		}
 		b = append(b, ']')
 	}
+	if len(r.Extra) == 0 {
+		return append(b, '}'), nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Extra)) {
 		v, err := json.Marshal(r.Extra[name])
 		if err != nil {

@@ -129,7 +129,8 @@ func (t *tally) finish(ctx context.Context, err error) {
 	t.settleUsage()
 	r.Server = timingsOf(t.timings)
 	if r.OutputBytes > 0 {
-		r.Body = hex.EncodeToString(t.digest.Sum(nil))
+		sum := t.digest.Sum(t.digestSum[:0])
+		r.Body = string(hex.AppendEncode(t.digestText[:0], sum))
 	}
 	if !r.EOF.Set() {
 		r.EOF = t.q.instant(time.Now())

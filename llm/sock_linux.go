@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +26,8 @@ type kernelReader struct {
 	at  int64
 	err error
 	oob [64]byte
+	iov unix.Iovec
+	msg unix.Msghdr
 }
 
 func (k *kernelReader) attached() bool { return k.conn != nil }
@@ -53,7 +56,7 @@ func (k *kernelReader) read(p []byte) (n int, at int64, err error) {
 	}
 	k.p, k.n, k.at, k.err = p, 0, 0, nil
 	err = k.conn.Read(k.try)
-	k.p = nil
+	k.p, k.iov.Base = nil, nil
 	switch {
 	case err != nil:
 		return 0, 0, err
@@ -65,20 +68,26 @@ func (k *kernelReader) read(p []byte) (n int, at int64, err error) {
 	return k.n, k.at, nil
 }
 
-// recv reports whether it is done; false waits until the socket is readable.
+// recv reports whether it is done; false waits until the socket is readable. It
+// calls the system itself: unix.Recvmsg allocates, twice an event.
 func (k *kernelReader) recv(fd uintptr) bool {
 	for {
-		n, oobn, _, _, err := unix.Recvmsg(int(fd), k.p, k.oob[:], 0)
-		switch err {
-		case nil:
-			k.n, k.at = n, stampOf(k.oob[:oobn])
+		k.iov.Base = &k.p[0]
+		k.iov.SetLen(len(k.p))
+		k.msg = unix.Msghdr{Iov: &k.iov, Control: &k.oob[0]}
+		k.msg.SetIovlen(1)
+		k.msg.SetControllen(len(k.oob))
+		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&k.msg)), 0)
+		switch errno {
+		case 0:
+			k.n, k.at = int(n), stampOf(k.oob[:min(int(k.msg.Controllen), len(k.oob))])
 			return true
 		case unix.EINTR:
 			continue
 		case unix.EAGAIN:
 			return false
 		}
-		k.err = err
+		k.err = errno
 		return true
 	}
 }

@@ -53,6 +53,8 @@ type tally struct {
 	kept            int
 	clipped         bool
 	digest          hash.Hash
+	digestSum       [sha256.Size]byte
+	digestText      [2 * sha256.Size]byte
 	body            []byte // of an answer that is not streamed
 
 	payloads   int    // payload events
@@ -270,7 +272,7 @@ func (t *tally) onChunk(c *chunk) {
 	t.seen |= c.seen
 	t.finished |= c.finished
 	if len(c.finish) > 0 {
-		t.rec.Finish = printable(string(c.finish))
+		t.rec.Finish = finishReason(c.finish)
 	}
 	if c.has&hasInvalid != 0 {
 		t.rec.Flags |= record.FlagInvalidUTF8
@@ -285,6 +287,16 @@ func (t *tally) onChunk(c *chunk) {
 	if len(c.timings) > 0 && len(c.timings) <= 8<<10 {
 		t.timings = append(t.timings[:0], c.timings...)
 	}
+}
+
+// finishReason returns the reason as a string; the usual ones cost no allocation.
+func finishReason(b []byte) string {
+	for _, usual := range [...]string{"stop", "length", "tool_calls", "content_filter"} {
+		if string(b) == usual {
+			return usual
+		}
+	}
+	return printable(string(b))
 }
 
 // keep digests generated text, and keeps it up to the limit.
@@ -446,8 +458,11 @@ func (t *tally) refused(s stream, h head) error {
 // timingsOf reads an engine's own times: each number of a name in _ms, under
 // its name without that.
 func timingsOf(raw []byte) map[string]time.Duration {
+	if len(raw) == 0 {
+		return nil
+	}
 	var m map[string]any
-	if len(raw) == 0 || json.Unmarshal(raw, &m) != nil {
+	if json.Unmarshal(raw, &m) != nil {
 		return nil
 	}
 	var out map[string]time.Duration
