@@ -95,11 +95,23 @@ type faultField struct {
 // faultFields returns the settable share of each fault.
 func faultFields(f *Faults) []faultField {
 	return []faultField{
-		{FaultError, &f.Error}, {FaultBusy, &f.Busy}, {FaultRate, &f.Rate}, {FaultRefuse, &f.Refuse},
-		{FaultResetEarly, &f.ResetEarly}, {FaultSlow, &f.Slow}, {FaultGarbage, &f.Garbage},
-		{FaultErrorInside, &f.ErrorInside}, {FaultReset, &f.Reset}, {FaultCut, &f.Cut}, {FaultStall, &f.Stall},
-		{FaultTruncate, &f.Truncate}, {FaultNoDone, &f.NoDone}, {FaultMalformed, &f.Malformed},
-		{FaultHuge, &f.Huge}, {FaultEmpty, &f.Empty}, {FaultUsage, &f.Usage},
+		{FaultError, &f.Error},
+		{FaultBusy, &f.Busy},
+		{FaultRate, &f.Rate},
+		{FaultRefuse, &f.Refuse},
+		{FaultResetEarly, &f.ResetEarly},
+		{FaultSlow, &f.Slow},
+		{FaultGarbage, &f.Garbage},
+		{FaultErrorInside, &f.ErrorInside},
+		{FaultReset, &f.Reset},
+		{FaultCut, &f.Cut},
+		{FaultStall, &f.Stall},
+		{FaultTruncate, &f.Truncate},
+		{FaultNoDone, &f.NoDone},
+		{FaultMalformed, &f.Malformed},
+		{FaultHuge, &f.Huge},
+		{FaultEmpty, &f.Empty},
+		{FaultUsage, &f.Usage},
 	}
 }
 

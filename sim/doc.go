@@ -28,6 +28,9 @@
 // It is no language model: the text is words without sense, equal for equal
 // prompts and seeds. The step-time model is a roofline with published
 // constants (see [Config]), good to some per cent for the engines that it was
-// fitted to and not a prediction for others. There is no speculative decoding, no
-// priorities, no swapping of KV blocks to the host, one data-parallel rank.
+// fitted to and not a prediction for others. It counts the time of steps only:
+// tokenising, HTTP and the engine's own process boundaries, which cost a real
+// server some milliseconds before the first token, take none. There is no
+// speculative decoding, no priorities, no swapping of KV blocks to the host, one
+// data-parallel rank.
 package sim

@@ -66,11 +66,23 @@ type faultShare struct {
 
 func (f *Faults) shares() []faultShare {
 	return []faultShare{
-		{FaultError, f.Error}, {FaultBusy, f.Busy}, {FaultRate, f.Rate}, {FaultRefuse, f.Refuse},
-		{FaultResetEarly, f.ResetEarly}, {FaultSlow, f.Slow}, {FaultGarbage, f.Garbage},
-		{FaultErrorInside, f.ErrorInside}, {FaultReset, f.Reset}, {FaultCut, f.Cut}, {FaultStall, f.Stall},
-		{FaultTruncate, f.Truncate}, {FaultNoDone, f.NoDone}, {FaultMalformed, f.Malformed},
-		{FaultHuge, f.Huge}, {FaultEmpty, f.Empty}, {FaultUsage, f.Usage},
+		{FaultError, f.Error},
+		{FaultBusy, f.Busy},
+		{FaultRate, f.Rate},
+		{FaultRefuse, f.Refuse},
+		{FaultResetEarly, f.ResetEarly},
+		{FaultSlow, f.Slow},
+		{FaultGarbage, f.Garbage},
+		{FaultErrorInside, f.ErrorInside},
+		{FaultReset, f.Reset},
+		{FaultCut, f.Cut},
+		{FaultStall, f.Stall},
+		{FaultTruncate, f.Truncate},
+		{FaultNoDone, f.NoDone},
+		{FaultMalformed, f.Malformed},
+		{FaultHuge, f.Huge},
+		{FaultEmpty, f.Empty},
+		{FaultUsage, f.Usage},
 	}
 }
 

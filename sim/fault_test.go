@@ -146,34 +146,44 @@ func status(code int) func(*got) bool {
 }
 func retry(g *got) bool       { return status(429)(g) && g.Header.Get("Retry-After") == "1" }
 func resetBefore(g *got) bool { return g.Status == 0 && errors.Is(g.Err, syscall.ECONNRESET) }
-func html(g *got) bool        { return g.Status == 200 && strings.Contains(g.Body, "<h1>") && g.Err == nil }
+func html(g *got) bool { return g.Status == 200 && strings.Contains(g.Body, "<h1>") && g.Err == nil }
+
 func good(g *got) bool {
 	return g.Err == nil && len(g.payload()) == 8 && has(g, `"finish_reason":"length"`) && has(g, "[DONE]")
 }
+
 func goodOnce(g *got) bool {
 	return g.Status == 200 && g.Err == nil && strings.Contains(g.Body, `"finish_reason":"length"`) && strings.Contains(g.Body, `"completion_tokens":8,`)
 }
+
 func errorInside(g *got) bool {
 	return g.Status == 200 && g.Err == nil && has(g, `"error":{`) && !has(g, `"finish_reason":"length"`) && some(g)
 }
+
 func errorBody(g *got) bool {
 	return g.Status == 200 && g.Err == nil && strings.HasPrefix(g.Body, `{"error":{`)
 }
+
 func resetInside(g *got) bool {
 	return g.Status == 200 && errors.Is(g.Err, syscall.ECONNRESET) && (some(g) || g.Body != "")
 }
+
 func cutShort(g *got) bool {
 	return g.Status == 200 && errors.Is(g.Err, io.ErrUnexpectedEOF) && (some(g) || g.Body != "")
 }
+
 func truncated(g *got) bool {
 	return g.Err == nil && some(g) && !has(g, `"finish_reason":"length"`) && !has(g, "[DONE]")
 }
+
 func noFinish(g *got) bool {
 	return g.Err == nil && strings.Contains(g.Body, `"finish_reason":null`)
 }
+
 func noDone(g *got) bool {
 	return g.Err == nil && len(g.payload()) == 8 && has(g, `"finish_reason":"length"`) && !has(g, "[DONE]")
 }
+
 func malformed(g *got) bool {
 	bad := 0
 	for _, e := range g.Events {
@@ -194,18 +204,23 @@ func huge(g *got) bool {
 	}
 	return g.Err == nil && largest > 16<<20
 }
+
 func empty(g *got) bool {
 	return g.Err == nil && len(g.payload()) == 0 && has(g, `"finish_reason":"length"`) && has(g, `"completion_tokens":0,`)
 }
+
 func emptyOnce(g *got) bool {
 	return g.Err == nil && strings.Contains(g.Body, `"text":""`) && strings.Contains(g.Body, `"completion_tokens":0,`)
 }
+
 func wrongUsage(g *got) bool {
 	return g.Err == nil && len(g.payload()) == 8 && has(g, "[DONE]") && !has(g, `"prompt_tokens":1,"completion_tokens":8,`)
 }
+
 func wrongUsageOnce(g *got) bool {
 	return g.Err == nil && json.Valid([]byte(g.Body)) && !strings.Contains(g.Body, `"prompt_tokens":1,"completion_tokens":8,`)
 }
+
 func has(g *got, part string) bool {
 	return slices.ContainsFunc(g.Events, func(e gotEvent) bool { return strings.Contains(e.Data, part) })
 }

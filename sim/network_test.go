@@ -404,7 +404,7 @@ func TestNetworkRefusesAndListensOnce(t *testing.T) {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("second Close: %v, want net.ErrClosed", err)
 	}
-	if l, err = n.Listen("127.0.0.1:80"); err != nil {
+	if _, err = n.Listen("127.0.0.1:80"); err != nil {
 		t.Errorf("listen after Close: %v", err)
 	}
 }
