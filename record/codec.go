@@ -3,7 +3,6 @@ package record
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,11 +17,12 @@ import (
 // is reported at once.
 func (r *Record) Validate() error {
 	var faults []error
-	for _, key := range slices.Sorted(maps.Keys(r.Values)) {
-		if v := r.Values[key]; math.IsNaN(v) || math.IsInf(v, 0) {
+	for key, v := range r.Values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
 			faults = append(faults, fmt.Errorf("value %q is %v: leave out what is not known", key, v))
 		}
 	}
+	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if r.Phase > WarmUp {
 		faults = append(faults, fmt.Errorf("phase %d does not exist", r.Phase))
 	}

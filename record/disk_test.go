@@ -272,6 +272,9 @@ func (d *disk) survivor(n *node, seen map[*node]*node) *node {
 	seen[n] = s
 	entries := maps.Clone(n.durable)
 	mode, until := d.rng.IntN(6), d.rng.IntN(len(n.pending)+1)
+	if d.skip != "" {
+		mode = 3 // a mutation is found soonest in a mixture
+	}
 	for i, do := range n.pending {
 		if mode == 1 || mode == 2 && i < until || mode > 2 && d.rng.IntN(2) == 0 {
 			do(entries)
