@@ -146,7 +146,7 @@ func status(code int) func(*got) bool {
 }
 func retry(g *got) bool       { return status(429)(g) && g.Header.Get("Retry-After") == "1" }
 func resetBefore(g *got) bool { return g.Status == 0 && errors.Is(g.Err, syscall.ECONNRESET) }
-func html(g *got) bool { return g.Status == 200 && strings.Contains(g.Body, "<h1>") && g.Err == nil }
+func html(g *got) bool        { return g.Status == 200 && strings.Contains(g.Body, "<h1>") && g.Err == nil }
 
 func good(g *got) bool {
 	return g.Err == nil && len(g.payload()) == 8 && has(g, `"finish_reason":"length"`) && has(g, "[DONE]")
