@@ -58,7 +58,7 @@ func Open(dir string) (*Result, error) {
 		r.contract = s.Contract.Contract
 	}
 	if m.State == StateRunning {
-		m.Client = record.Certificate{Reasons: []string{"the run did not end, so that the client was never certified"}}
+		m.Client = record.Certificate{Reasons: []string{"the run still goes on, or was killed: nobody certified its client"}}
 		m.Ledger = record.Ledger(records)
 	}
 	r.judge()
@@ -99,8 +99,6 @@ func (r *Result) unfit() []string {
 		reasons = append(reasons, "the run was interrupted before its plan was done")
 	case StateFailed:
 		reasons = append(reasons, "the run failed before its plan was done")
-	case StateRunning:
-		reasons = append(reasons, "the run is still going, or was killed")
 	}
 	if r.Repair.Torn() {
 		reasons = append(reasons, "the journal is torn: "+r.Repair.String())

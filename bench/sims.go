@@ -44,10 +44,11 @@ func ServeSim(ctx context.Context, l net.Listener, engine *sim.Server) error {
 	case <-ctx.Done():
 	case err = <-served:
 	}
+	told := ctx.Err() != nil
 	stop()
-	err = errors.Join(err, server.Close(), <-steps)
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, context.Canceled) {
+	closed, stepped := server.Close(), <-steps
+	if told { // whatever ended then ended because it was told to
 		return nil
 	}
-	return err
+	return errors.Join(err, closed, stepped)
 }

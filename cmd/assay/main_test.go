@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"assay": main})
+}
+
+// TestScripts pins what commands print and how they exit.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			examples, err := filepath.Abs("../../examples")
+			env.Setenv("EXAMPLES", examples)
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
+			return err
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits, "waitfor": waitFor, "setglob": setGlob,
+		},
+	})
+}
+
+// exits runs a program and demands its exit code: exits CODE PROGRAM [ARG...].
+// On a machine that is too busy to measure, assay says so instead of giving a
+// verdict, as it should; then the run is tried again, with its folder "runs"
+// taken away.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG...]")
+	}
+	for try := 1; ; try++ {
+		code := "0"
+		var ended *exec.ExitError
+		if err := ts.Exec(args[1], args[2:]...); errors.As(err, &ended) {
+			code = fmt.Sprint(ended.ExitCode())
+		} else if err != nil {
+			ts.Fatalf("%v", err)
+		}
+		switch {
+		case code == args[0]:
+			return
+		case code == "3" && try < 20 && strings.Contains(ts.ReadFile("stdout"), "client unfit"):
+			ts.Check(os.RemoveAll(ts.MkAbs("runs")))
+		default:
+			ts.Fatalf("%s exits with %s, want %s", args[1], code, args[0])
+		}
+	}
+}
+
+// waitFor waits until a file of that pattern holds something.
+func waitFor(ts *testscript.TestScript, _ bool, args []string) {
+	give := time.After(30 * time.Second)
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		files, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if slices.ContainsFunc(files, func(f string) bool {
+			info, err := os.Stat(f)
+			return err == nil && info.Size() > 200
+		}) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-give:
+			ts.Fatalf("no %s after 30 s", args[0])
+		}
+	}
+}
+
+// setGlob sets a variable to the one file of a pattern: setglob NAME PATTERN.
+func setGlob(ts *testscript.TestScript, _ bool, args []string) {
+	files, err := filepath.Glob(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if len(files) != 1 {
+		ts.Fatalf("%s names %d files, want 1", args[1], len(files))
+	}
+	ts.Setenv(args[0], files[0])
+}
+
+// TestSimServesAndStops drives one command by another, as two terminals would.
+func TestSimServesAndStops(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancelCause(t.Context())
+	out, in := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"sim", "--listen", "127.0.0.1:0", "--engine", "{step: 2ms}"}, nil, in, io.Discard, func(string) string { return "" })
+	}()
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report, notes bytes.Buffer
+	args := []string{
+		"load", "--url", strings.TrimSpace(url), "--model", "any", "--request-rate", "50", "--num-prompts", "40",
+		"--random-output-len", "4", "--runs", t.TempDir(), "--json",
+	}
+	if got := run(t.Context(), args, nil, &report, &notes, os.Getenv); got != exitPass && got != exitInconclusive {
+		t.Errorf("load exits with %d:\n%s", got, &notes)
+	}
+	if !strings.Contains(report.String(), `"assay.report/1"`) {
+		t.Errorf("load --json printed %.200q", report.String())
+	}
+	stop(errInterrupted)
+	if got := <-code; got != exitPass {
+		t.Errorf("sim, told to stop, exits with %d, want 0", got)
+	}
+}
+
+// TestDocumentedCommands runs every "$ assay" line of the documentation, in the
+// root of the repository. A line says how it ends with "# exits N".
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	dir := t.TempDir()
+	for _, file := range append(files, "../../README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, line := range strings.Split(string(text), "\n") {
+			command, ok := strings.CutPrefix(strings.TrimPrefix(line, "$ go run ./cmd/assay "), "$ assay ")
+			if rest, is := strings.CutPrefix(line, "$ go run ./cmd/assay "); is {
+				command, ok = rest, true
+			}
+			if !ok || seen[command] {
+				continue
+			}
+			seen[command] = true
+			t.Run(fmt.Sprintf("%s:%d", filepath.Base(file), n+1), func(t *testing.T) { documented(t, command, dir) })
+		}
+	}
+	if len(seen) < 5 {
+		t.Errorf("only %d documented commands found", len(seen))
+	}
+}
+
+// documented runs one line through a shell, so that quotes and pipes mean what
+// they mean to the reader. RUN stands for the last run directory.
+func documented(t *testing.T, command, runs string) {
+	command, ends, _ := strings.Cut(command, "# exits ")
+	want := "0"
+	if ends != "" {
+		want = strings.TrimSpace(ends)
+	}
+	last, err := filepath.Glob(filepath.Join(runs, "*-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"RUN", "OLD"} {
+		if at := len(last) - 1 - i; at >= 0 {
+			command = strings.ReplaceAll(command, "runs/"+name, last[at])
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `assay() { "$ASSAY" "$@"; }; assay `+command)
+	cmd.Dir = "../.."
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(t.TempDir(), "assay")
+	if err := os.Symlink(self, bin); err != nil { // the test binary is assay when it is called so
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), "ASSAY="+bin, "ASSAY_RUNS="+runs)
+	out, err := cmd.CombinedOutput()
+	got := "0"
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		got = fmt.Sprint(ended.ExitCode())
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("assay %s exits with %s, want %s:\n%s", command, got, want, out)
+	}
+}
