@@ -65,7 +65,6 @@ const gathered = 500
 // faultList gathers the faults of one document while it is decoded.
 type faultList struct {
 	list  []Fault
-	seen  map[Fault]bool
 	total int
 }
 
@@ -76,13 +75,6 @@ func (l *faultList) add(f Fault) {
 	}
 	const most = 500 // characters of a part; who says more repeats the document
 	f.What, f.Hint, f.Path = oneLine(clipTo(f.What, most)), oneLine(clipTo(f.Hint, most)), oneLine(f.Path)
-	if l.seen[f] {
-		return
-	}
-	if l.seen == nil {
-		l.seen = make(map[Fault]bool)
-	}
-	l.seen[f] = true
 	l.list = append(l.list, f)
 	l.total++
 }
@@ -110,7 +102,7 @@ func (l *faultList) err() error {
 	fs.Sort()
 	if l.total > MaxFaults {
 		at := fs[min(MaxFaults, len(fs)-1)]
-		rest := l.total - MaxFaults // also counts repetitions once the list is full
+		rest := l.total - MaxFaults
 		fs = append(fs[:MaxFaults:MaxFaults], Fault{
 			File: at.File, Line: at.Line, Column: at.Column,
 			What: "and " + plural(rest, "more fault"),

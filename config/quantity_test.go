@@ -81,6 +81,7 @@ func TestQuantitiesAreRead(t *testing.T) {
 		{size, "0B", "0 0B"},
 		{size, "9223372036854775807B", "9223372036854775807 9223372036854775807B"},
 		{size, "8388608TiB", `wants a size such as "2GiB", got "8388608TiB": it is out of range (write at most 9223372036854775807)`},
+		{size, "16777216TiB", `wants a size such as "2GiB", got "16777216TiB": it is out of range (write at most 9223372036854775807)`},
 		{size, "1kb", `wants a size such as "2GiB", got "1kb" (write 1kB)`},
 		{percent, "8%", "0.08 8%"},
 		{percent, "+8%", "0.08 8%"},
