@@ -48,8 +48,10 @@ func detect(row []byte) (string, error) {
 	case has["messages"], has["body"]:
 		return "openai", nil
 	}
-	return "", &syntaxError{at: -1, what: "unknown kind of row: its keys are " + strings.Join(names, ", "),
-		hint: `a row needs "prompt" or "messages" (assay), "conversations" (sharegpt) or "messages" (openai)`}
+	return "", &syntaxError{
+		at: -1, what: "unknown kind of row: its keys are " + strings.Join(names, ", "),
+		hint: `a row needs "prompt" or "messages" (assay), "conversations" (sharegpt) or "messages" (openai)`,
+	}
 }
 
 func bad(hint, format string, args ...any) error {

@@ -33,30 +33,54 @@ func TestReadFormats(t *testing.T) {
 		name, in, format string
 		want             []Case
 	}{
-		{"assay prompt", `{"id": "a", "prompt": "Hi?", "max_tokens": 7, "expect": "Hello.", "labels": {"lang": "en"}}`, "assay",
-			[]Case{{ID: "a", Prompt: "Hi?", MaxTokens: 7, Expect: "Hello.", Labels: map[string]string{"lang": "en"}}}},
-		{"assay messages", `{"messages": [{"role": "system", "content": ""}, {"role": "user", "content": "Hi"}], "labels": {}}`, "assay",
-			[]Case{{ID: "row-1", Messages: []Message{{"system", ""}, {"user", "Hi"}}}}},
-		{"numbers as ids, blank lines and a last line without newline", "\n {\"id\": 7, \"prompt\": \"a\"} \n\n\t\n{\"id\": -8, \"prompt\": \"b\"}", "assay",
-			[]Case{{ID: "7", Prompt: "a"}, {ID: "-8", Prompt: "b"}}},
-		{"CRLF and byte order mark", "\ufeff{\"prompt\": \"a\"}\r\n{\"prompt\": \"b\\r\\n\"}\r\n", "assay",
-			[]Case{{ID: "row-1", Prompt: "a"}, {ID: "row-2", Prompt: "b\r\n"}}},
-		{"escapes", `{"prompt": "\"\\\/\b\f\n\r\t\u00E9\ud83d\uDE00é😀\u0000\u2028"}`, "assay",
-			[]Case{{ID: "row-1", Prompt: "\"\\/\b\f\n\r\té😀é😀\x00\u2028"}}},
-		{"list over several lines", "[\n {\"prompt\": \"}]{[\"},\n {\"prompt\":\n \"b\"}\n]\n", "assay",
-			[]Case{{ID: "row-1", Prompt: "}]{["}, {ID: "row-2", Prompt: "b"}}},
-		{"sharegpt", `{"id": "s_0", "conversations": [{"from": "system", "value": "Be brief."}, {"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}, {"from": "human", "value": "More"}], "model": "x"}`, "sharegpt",
-			[]Case{{ID: "s_0", Messages: []Message{{"system", "Be brief."}, {"user", "Hi"}}, Expect: "Ho"}}},
-		{"sharegpt that begins with an answer", `[{"conversations": [{"from": "gpt", "value": "rest"}, {"from": "user", "value": "Hi"}]}]`, "sharegpt",
-			[]Case{{ID: "row-1", Messages: user("Hi")}}},
-		{"sharegpt does not take a later answer", `{"conversations": [{"from": "human", "value": "Hi"}, {"from": "system", "value": "x"}, {"from": "gpt", "value": "Ho"}]}`, "sharegpt",
-			[]Case{{ID: "row-1", Messages: user("Hi")}}},
-		{"openai fine-tuning", `{"messages": [{"role": "developer", "content": "d"}, {"role": "user", "content": "Hi", "name": "ann"}, {"role": "assistant", "content": "Ho", "weight": 1, "tool_calls": null}]}`, "openai",
-			[]Case{{ID: "row-1", Messages: []Message{{"developer", "d"}, {"user", "Hi"}}, Expect: "Ho"}}},
-		{"openai request log", `{"model": "m", "temperature": 0.5, "max_tokens": null, "max_completion_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]}`, "openai",
-			[]Case{{ID: "row-1", Messages: user("ab"), MaxTokens: 9}}},
-		{"openai batch", `{"custom_id": "q1", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}}`, "openai",
-			[]Case{{ID: "q1", Messages: user("Hi"), MaxTokens: 5}}},
+		{
+			"assay prompt", `{"id": "a", "prompt": "Hi?", "max_tokens": 7, "expect": "Hello.", "labels": {"lang": "en"}}`, "assay",
+			[]Case{{ID: "a", Prompt: "Hi?", MaxTokens: 7, Expect: "Hello.", Labels: map[string]string{"lang": "en"}}},
+		},
+		{
+			"assay messages", `{"messages": [{"role": "system", "content": ""}, {"role": "user", "content": "Hi"}], "labels": {}}`, "assay",
+			[]Case{{ID: "row-1", Messages: []Message{{"system", ""}, {"user", "Hi"}}}},
+		},
+		{
+			"numbers as ids, blank lines and a last line without newline", "\n {\"id\": 7, \"prompt\": \"a\"} \n\n\t\n{\"id\": -8, \"prompt\": \"b\"}", "assay",
+			[]Case{{ID: "7", Prompt: "a"}, {ID: "-8", Prompt: "b"}},
+		},
+		{
+			"CRLF and byte order mark", "\ufeff{\"prompt\": \"a\"}\r\n{\"prompt\": \"b\\r\\n\"}\r\n", "assay",
+			[]Case{{ID: "row-1", Prompt: "a"}, {ID: "row-2", Prompt: "b\r\n"}},
+		},
+		{
+			"escapes", `{"prompt": "\"\\\/\b\f\n\r\t\u00E9\ud83d\uDE00é😀\u0000\u2028"}`, "assay",
+			[]Case{{ID: "row-1", Prompt: "\"\\/\b\f\n\r\té😀é😀\x00\u2028"}},
+		},
+		{
+			"list over several lines", "[\n {\"prompt\": \"}]{[\"},\n {\"prompt\":\n \"b\"}\n]\n", "assay",
+			[]Case{{ID: "row-1", Prompt: "}]{["}, {ID: "row-2", Prompt: "b"}},
+		},
+		{
+			"sharegpt", `{"id": "s_0", "conversations": [{"from": "system", "value": "Be brief."}, {"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}, {"from": "human", "value": "More"}], "model": "x"}`, "sharegpt",
+			[]Case{{ID: "s_0", Messages: []Message{{"system", "Be brief."}, {"user", "Hi"}}, Expect: "Ho"}},
+		},
+		{
+			"sharegpt that begins with an answer", `[{"conversations": [{"from": "gpt", "value": "rest"}, {"from": "user", "value": "Hi"}]}]`, "sharegpt",
+			[]Case{{ID: "row-1", Messages: user("Hi")}},
+		},
+		{
+			"sharegpt does not take a later answer", `{"conversations": [{"from": "human", "value": "Hi"}, {"from": "system", "value": "x"}, {"from": "gpt", "value": "Ho"}]}`, "sharegpt",
+			[]Case{{ID: "row-1", Messages: user("Hi")}},
+		},
+		{
+			"openai fine-tuning", `{"messages": [{"role": "developer", "content": "d"}, {"role": "user", "content": "Hi", "name": "ann"}, {"role": "assistant", "content": "Ho", "weight": 1, "tool_calls": null}]}`, "openai",
+			[]Case{{ID: "row-1", Messages: []Message{{"developer", "d"}, {"user", "Hi"}}, Expect: "Ho"}},
+		},
+		{
+			"openai request log", `{"model": "m", "temperature": 0.5, "max_tokens": null, "max_completion_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]}`, "openai",
+			[]Case{{ID: "row-1", Messages: user("ab"), MaxTokens: 9}},
+		},
+		{
+			"openai batch", `{"custom_id": "q1", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}}`, "openai",
+			[]Case{{ID: "q1", Messages: user("Hi"), MaxTokens: 5}},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

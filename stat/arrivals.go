@@ -83,8 +83,14 @@ func cvOfGaps(at []float64) float64 {
 // exponential gaps, from 60,000 to 1,000,000 simulated series each; the last
 // row is the normal limit (the variance of CV tends to 1/m).
 var cvQuantiles = []struct{ gaps, lo, hi float64 }{
-	{19, -1.870, 2.619}, {29, -1.945, 2.776}, {49, -2.043, 2.880}, {99, -2.164, 2.929}, {199, -2.259, 2.886},
-	{499, -2.363, 2.790}, {999, -2.427, 2.715}, {math.Inf(1), -2.576, 2.576},
+	{19, -1.870, 2.619},
+	{29, -1.945, 2.776},
+	{49, -2.043, 2.880},
+	{99, -2.164, 2.929},
+	{199, -2.259, 2.886},
+	{499, -2.363, 2.790},
+	{999, -2.427, 2.715},
+	{math.Inf(1), -2.576, 2.576},
 }
 
 // cvBand is the 99 % band of the coefficient of variation of m exponential

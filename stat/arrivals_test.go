@@ -151,8 +151,13 @@ func TestCheckArrivalsRefusesWhatItCannotJudge(t *testing.T) {
 		duration float64
 		want     string
 	}{
-		{"19 arrivals", ok[:19], 20, "at least 20 are needed"}, {"no duration", ok, 0, "must be positive"}, {"NaN duration", ok, math.NaN(), "must be positive"},
-		{"endless", ok, math.Inf(1), "must be positive"}, {"NaN", bad(math.NaN()), 20, "not within"}, {"late", bad(21), 20, "not within"}, {"early", bad(-1), 20, "not within"},
+		{"19 arrivals", ok[:19], 20, "at least 20 are needed"},
+		{"no duration", ok, 0, "must be positive"},
+		{"NaN duration", ok, math.NaN(), "must be positive"},
+		{"endless", ok, math.Inf(1), "must be positive"},
+		{"NaN", bad(math.NaN()), 20, "not within"},
+		{"late", bad(21), 20, "not within"},
+		{"early", bad(-1), 20, "not within"},
 	} {
 		if _, err := CheckArrivals(c.at, c.duration); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.want)

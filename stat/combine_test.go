@@ -25,8 +25,10 @@ func TestMover(t *testing.T) {
 	}{
 		// 3-4-5 triangles: distances 3 and 4 below and above add to 5; likewise
 		// factors e^3 and e^4 to e^5.
-		{"plain", of(20, 17, 24), of(10, 6, 14), 2, 2 * math.Exp(-math.Hypot(math.Log(20./17), math.Log(1.4))), 2 * math.Exp(math.Hypot(math.Log(1.2), math.Log(10./6))),
-			10, 5, 10 + math.Hypot(4, 4), "", ""},
+		{
+			"plain", of(20, 17, 24), of(10, 6, 14), 2, 2 * math.Exp(-math.Hypot(math.Log(20./17), math.Log(1.4))), 2 * math.Exp(math.Hypot(math.Log(1.2), math.Log(10./6))),
+			10, 5, 10 + math.Hypot(4, 4), "", "",
+		},
 		{"logarithms", of(1, math.Exp(-3), math.Exp(4)), of(1, math.Exp(-3), math.Exp(4)), 1, math.Exp(-5), math.Exp(5), 0, nan, nan, "", ""},
 		{"candidate without an upper bound", of(20, 17, inf), of(10, 6, 14), 2, 2 * math.Exp(-math.Hypot(math.Log(20./17), math.Log(1.4))), inf, 10, 5, inf, CodeUnbounded, CodeUnbounded},
 		{"baseline without an upper bound", of(20, 17, 24), of(10, 6, inf), 2, -inf, nan, 10, -inf, nan, CodeUnbounded, CodeUnbounded},
@@ -149,8 +151,11 @@ func TestRate(t *testing.T) {
 		amounts, seconds []float64
 		want             string
 	}{
-		{nil, nil, "no slices"}, {[]float64{1}, nil, "1 amounts but 0 durations"}, {[]float64{1, 2}, []float64{0, 0}, "cover no time"},
-		{[]float64{1, math.NaN()}, []float64{1, 1}, "slice 1 has amount NaN"}, {[]float64{1, 1}, []float64{1, -1}, "over -1 seconds"},
+		{nil, nil, "no slices"},
+		{[]float64{1}, nil, "1 amounts but 0 durations"},
+		{[]float64{1, 2}, []float64{0, 0}, "cover no time"},
+		{[]float64{1, math.NaN()}, []float64{1, 1}, "slice 1 has amount NaN"},
+		{[]float64{1, 1}, []float64{1, -1}, "over -1 seconds"},
 		{[]float64{math.MaxFloat64, math.MaxFloat64}, []float64{1, 1}, "too large"},
 	} {
 		if e := Rate(c.amounts, c.seconds, 0.95); e.Defined() || !strings.Contains(e.Warnings[0].Text, c.want) {

@@ -44,8 +44,12 @@ func TestQuantileBoundsAreOrderStatistics(t *testing.T) {
 		confidence float64
 		lo, hi     float64 // R: qbinom-based ranks, as published for n = 100 and 1,000
 	}{
-		{100, 0.5, 0.95, 40, 61}, {100, 0.9, 0.95, 84, 96}, {100, 0.95, 0.95, 90, 100},
-		{1000, 0.95, 0.95, 936, 964}, {1000, 0.99, 0.95, 983, 997}, {299, 0.99, 0.90, 293, 299},
+		{100, 0.5, 0.95, 40, 61},
+		{100, 0.9, 0.95, 84, 96},
+		{100, 0.95, 0.95, 90, 100},
+		{1000, 0.95, 0.95, 936, 964},
+		{1000, 0.99, 0.95, 983, 997},
+		{299, 0.99, 0.90, 293, 299},
 	} {
 		e := mustSample(shuffled(c.n), 0).Quantile(c.p, c.confidence)
 		if e.Effective != float64(c.n) {

@@ -116,8 +116,10 @@ func TestConstantArrivalsFollowTheIntegral(t *testing.T) {
 		case 1:
 			r.Ramp = &Ramp{From: rate("from"), To: rate("to")}
 		default:
-			r.Stairs = &Stairs{From: rate("from"), To: rate("to"), Step: config.Rate(rapid.Float64Range(0.5, 20).Draw(t, "step")),
-				Every: config.Duration(rapid.Float64Range(0.1, 30).Draw(t, "every") * 1e9)}
+			r.Stairs = &Stairs{
+				From: rate("from"), To: rate("to"), Step: config.Rate(rapid.Float64Range(0.5, 20).Draw(t, "step")),
+				Every: config.Duration(rapid.Float64Range(0.1, 30).Draw(t, "every") * 1e9),
+			}
 		}
 		end := float64(time.Duration(length * 1e9))
 		a := arrivals{profile: newProfile(r, end), limit: maxShots}

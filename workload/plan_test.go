@@ -569,10 +569,30 @@ func TestAppendBinaryTellsShotsApart(t *testing.T) {
 	one := 1.0
 	zero := 0.0
 	shots := []Shot{
-		{}, {Index: 1}, {Workload: "a"}, {Phase: record.WarmUp}, {Due: 1}, {User: 1}, {Think: 1}, {Session: "a"}, {Turn: 1}, {Tenant: "a"}, {Case: "a"},
-		{Messages: []corpus.Message{{Role: "a"}}}, {Messages: []corpus.Message{{Content: "a"}}}, {Messages: []corpus.Message{{}, {}}},
-		{Prompt: "a"}, {MaxTokens: 1}, {IgnoreEOS: true}, {Stream: true}, {Temperature: &zero}, {Temperature: &one}, {Seed: 1},
-		{Labels: map[string]string{"a": ""}}, {Labels: map[string]string{"": "a"}}, {Labels: map[string]string{"a": "", "b": ""}},
+		{},
+		{Index: 1},
+		{Workload: "a"},
+		{Phase: record.WarmUp},
+		{Due: 1},
+		{User: 1},
+		{Think: 1},
+		{Session: "a"},
+		{Turn: 1},
+		{Tenant: "a"},
+		{Case: "a"},
+		{Messages: []corpus.Message{{Role: "a"}}},
+		{Messages: []corpus.Message{{Content: "a"}}},
+		{Messages: []corpus.Message{{}, {}}},
+		{Prompt: "a"},
+		{MaxTokens: 1},
+		{IgnoreEOS: true},
+		{Stream: true},
+		{Temperature: &zero},
+		{Temperature: &one},
+		{Seed: 1},
+		{Labels: map[string]string{"a": ""}},
+		{Labels: map[string]string{"": "a"}},
+		{Labels: map[string]string{"a": "", "b": ""}},
 	}
 	seen := map[string]int{}
 	for i, s := range shots {

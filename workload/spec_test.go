@@ -27,23 +27,41 @@ func TestSpecDecodes(t *testing.T) {
 		in   string
 		want Spec
 	}{
-		{"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: 512}\n",
-			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, For: config.Duration(5 * time.Minute), Prompts: text(512)}},
-		{"arrivals: {concurrency: 16, think: 2s, stagger: 500ms}\nrequests: 1k\nprompts: {synthetic: 512}\nsalt: false\nstream: true\n",
-			Spec{Arrivals: Arrivals{Concurrency: 16, Think: Fixed(config.Duration(2 * time.Second)), Stagger: &half}, Requests: 1000, Prompts: text(512), Salt: on(false), Stream: on(true)}},
-		{"arrivals: {constant: {ramp: {from: 1/s, to: 600/min}}}\nfor: 5m\nprompts: {file: a.jsonl, format: sharegpt, order: sequential}\n",
-			Spec{Arrivals: Arrivals{Constant: &Rate{Ramp: &Ramp{1, 10}}}, For: config.Duration(5 * time.Minute), Prompts: Prompts{File: "a.jsonl", Format: "sharegpt", Order: "sequential"}}},
-		{"arrivals: {stairs: {from: 1/s, step: 1/s, every: 30s, to: 10/s}, process: constant}\nfor: 5m\nprompts: {synthetic: 4k}\n",
-			Spec{Arrivals: Arrivals{Stairs: &Stairs{1, 1, config.Duration(30 * time.Second), 10}, Process: "constant"}, For: config.Duration(5 * time.Minute), Prompts: text(4000)}},
-		{"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: {lognormal: {median: 400, sigma: 0.8, max: 4k}}}\noutput: {empirical: {values: [1, 2k], weights: [1, 0.5]}}\nprefix: {tokens: 512, groups: 4}\nwarmup: {requests: 10}\ntemperature: 0\ncap: 256\ndrain: 30s\nlabels: {tier: gold}\nignore_eos: true\n",
-			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, For: config.Duration(5 * time.Minute), Prompts: Prompts{Synthetic: Length{Kind: "lognormal", Value: 400, Sigma: 0.8, Max: 4000}},
+		{
+			"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: 512}\n",
+			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, For: config.Duration(5 * time.Minute), Prompts: text(512)},
+		},
+		{
+			"arrivals: {concurrency: 16, think: 2s, stagger: 500ms}\nrequests: 1k\nprompts: {synthetic: 512}\nsalt: false\nstream: true\n",
+			Spec{Arrivals: Arrivals{Concurrency: 16, Think: Fixed(config.Duration(2 * time.Second)), Stagger: &half}, Requests: 1000, Prompts: text(512), Salt: on(false), Stream: on(true)},
+		},
+		{
+			"arrivals: {constant: {ramp: {from: 1/s, to: 600/min}}}\nfor: 5m\nprompts: {file: a.jsonl, format: sharegpt, order: sequential}\n",
+			Spec{Arrivals: Arrivals{Constant: &Rate{Ramp: &Ramp{1, 10}}}, For: config.Duration(5 * time.Minute), Prompts: Prompts{File: "a.jsonl", Format: "sharegpt", Order: "sequential"}},
+		},
+		{
+			"arrivals: {stairs: {from: 1/s, step: 1/s, every: 30s, to: 10/s}, process: constant}\nfor: 5m\nprompts: {synthetic: 4k}\n",
+			Spec{Arrivals: Arrivals{Stairs: &Stairs{1, 1, config.Duration(30 * time.Second), 10}, Process: "constant"}, For: config.Duration(5 * time.Minute), Prompts: text(4000)},
+		},
+		{
+			"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: {lognormal: {median: 400, sigma: 0.8, max: 4k}}}\noutput: {empirical: {values: [1, 2k], weights: [1, 0.5]}}\nprefix: {tokens: 512, groups: 4}\nwarmup: {requests: 10}\ntemperature: 0\ncap: 256\ndrain: 30s\nlabels: {tier: gold}\nignore_eos: true\n",
+			Spec{
+				Arrivals: Arrivals{Poisson: fixed(8)}, For: config.Duration(5 * time.Minute), Prompts: Prompts{Synthetic: Length{Kind: "lognormal", Value: 400, Sigma: 0.8, Max: 4000}},
 				Output: Length{Kind: "empirical", Values: []config.Count{1, 2000}, Weights: []float64{1, 0.5}}, Prefix: Prefix{512, 4}, WarmUp: WarmUp{10}, Temperature: &zero, Cap: 256,
-				Drain: config.Duration(30 * time.Second), Labels: map[string]string{"tier": "gold"}, IgnoreEOS: true}},
-		{"arrivals: {concurrency: 1, think: {uniform: {min: 0s, max: 3s}}}\nrequests: 9\nprompts: {synthetic: [1, 2]}\noutput: {normal: {mean: 100, stddev: 20, min: 10}}\n",
-			Spec{Arrivals: Arrivals{Concurrency: 1, Think: Pause{Kind: "uniform", Max: config.Duration(3 * time.Second)}}, Requests: 9, Prompts: Prompts{Synthetic: Length{Kind: "empirical", Values: []config.Count{1, 2}}},
-				Output: Length{Kind: "normal", Value: 100, Stddev: 20, Min: 10}}},
-		{"arrivals: {concurrency: 1, think: {exponential: 3s}}\nrequests: 9\nprompts: {synthetic: {fixed: 3}}\noutput: {uniform: {min: 1, max: 3}}\n",
-			Spec{Arrivals: Arrivals{Concurrency: 1, Think: Pause{Kind: "exponential", Value: config.Duration(3 * time.Second)}}, Requests: 9, Prompts: text(3), Output: Length{Kind: "uniform", Min: 1, Max: 3}}},
+				Drain: config.Duration(30 * time.Second), Labels: map[string]string{"tier": "gold"}, IgnoreEOS: true,
+			},
+		},
+		{
+			"arrivals: {concurrency: 1, think: {uniform: {min: 0s, max: 3s}}}\nrequests: 9\nprompts: {synthetic: [1, 2]}\noutput: {normal: {mean: 100, stddev: 20, min: 10}}\n",
+			Spec{
+				Arrivals: Arrivals{Concurrency: 1, Think: Pause{Kind: "uniform", Max: config.Duration(3 * time.Second)}}, Requests: 9, Prompts: Prompts{Synthetic: Length{Kind: "empirical", Values: []config.Count{1, 2}}},
+				Output: Length{Kind: "normal", Value: 100, Stddev: 20, Min: 10},
+			},
+		},
+		{
+			"arrivals: {concurrency: 1, think: {exponential: 3s}}\nrequests: 9\nprompts: {synthetic: {fixed: 3}}\noutput: {uniform: {min: 1, max: 3}}\n",
+			Spec{Arrivals: Arrivals{Concurrency: 1, Think: Pause{Kind: "exponential", Value: config.Duration(3 * time.Second)}}, Requests: 9, Prompts: text(3), Output: Length{Kind: "uniform", Min: 1, Max: 3}},
+		},
 	}
 	schema := compiled(t)
 	for _, tt := range tests {
