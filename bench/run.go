@@ -218,7 +218,7 @@ func (r *run) connect(ctx, engines context.Context) (waits []func() error, err e
 	for i, v := range r.variants {
 		target, err := v.spec.target(r.suite, r.opts.Getenv)
 		if err != nil {
-			return waits, err
+			return waits, fmt.Errorf("preparing %s: %w", v.name, err)
 		}
 		if v.spec.Sim != nil {
 			url, wait, err := serveSim(engines, *v.spec.Sim)
@@ -249,7 +249,7 @@ func (r *run) connect(ctx, engines context.Context) (waits []func() error, err e
 // target resolves a variant to what the client needs.
 func (v Variant) target(s *Suite, getenv func(string) string) (llm.Target, error) {
 	t := llm.Target{
-		URL: v.URL, API: v.API, Model: v.Model, Headers: v.Headers, Protocol: v.Protocol, Proxy: v.Proxy,
+		URL: v.URL, API: v.API, Model: v.Model, Protocol: v.Protocol, Proxy: v.Proxy,
 		TokensFromEvents: v.Tokens == "events", Timeout: time.Duration(v.Timeout), Stall: time.Duration(v.Stall), KeepText: -1,
 	}
 	below := func(name string) ([]byte, error) {
@@ -258,15 +258,37 @@ func (v Variant) target(s *Suite, getenv func(string) string) (llm.Target, error
 		}
 		return os.ReadFile(name)
 	}
-	if !v.Key.IsZero() {
-		if getenv == nil {
-			getenv = func(string) string { return "" }
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	// resolved replaces a reference to a secret by the secret.
+	resolved := func(what, text string) (string, error) {
+		if !isReference(text) {
+			return text, nil
 		}
-		key, err := v.Key.Resolve(getenv, below)
+		ref, err := config.ParseSecret(text)
+		if err == nil {
+			text, err = ref.Resolve(getenv, below)
+		}
 		if err != nil {
-			return t, fmt.Errorf("reading the key: %w", err)
+			return "", fmt.Errorf("reading the %s: %w", what, err)
 		}
-		t.Key = key
+		return text, nil
+	}
+	var err error
+	if t.Key, err = resolved("key", v.Key.String()); err != nil {
+		return t, err
+	}
+	if t.Proxy, err = resolved("proxy", v.Proxy); err != nil {
+		return t, err
+	}
+	for name, value := range v.Headers {
+		if t.Headers == nil {
+			t.Headers = make(map[string]string)
+		}
+		if t.Headers[name], err = resolved("header "+name, value); err != nil {
+			return t, err
+		}
 	}
 	if v.CA != "" {
 		pem, err := below(v.CA)
@@ -392,8 +414,8 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 		}
 	}
 	for block := range blocks {
-		for _, i := range turn(block, len(drivers)) {
-			r.stand(Step{Workload: name, Variant: r.variants[i].name, Block: block*len(drivers) + 1, Blocks: blocks * len(drivers)})
+		for k, i := range turn(block, len(drivers)) {
+			r.stand(Step{Workload: name, Variant: r.variants[i].name, Block: block*len(drivers) + k + 1, Blocks: blocks * len(drivers)})
 			w, err := drivers[i].Block(ctx, block)
 			r.manifest.Windows = append(r.manifest.Windows, w)
 			if err != nil {

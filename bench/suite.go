@@ -1,11 +1,17 @@
 package bench
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/assay-llm/assay/config"
@@ -48,9 +54,9 @@ type Variant struct {
 	Model    string            `yaml:"model" doc:"model name sent with each request"`
 	Key      config.Secret     `yaml:"key" doc:"API key: env:NAME or file:PATH"`
 	API      string            `yaml:"api" oneof:"chat,completions" doc:"which API to use; chat if left out"`
-	Headers  map[string]string `yaml:"headers" doc:"headers added to each request"`
+	Headers  map[string]string `yaml:"headers" doc:"headers added to each request; a value may be env:NAME or file:PATH, and of a header with a secret it must be"`
 	Protocol string            `yaml:"protocol" oneof:"http/1.1,h2" doc:"HTTP version; http/1.1 if left out"`
-	Proxy    string            `yaml:"proxy" doc:"http(s)://host:port of a proxy; the environment is not asked"`
+	Proxy    string            `yaml:"proxy" doc:"http(s)://host:port of a proxy, or env:NAME or file:PATH of one with a password; the environment is not asked"`
 	CA       string            `yaml:"ca" doc:"PEM file of certificates to trust instead of the system's"`
 	Timeout  config.Duration   `yaml:"timeout" min:"1ms" doc:"of a whole request; 10m if left out"`
 	Stall    config.Duration   `yaml:"stall" min:"1ms" doc:"longest silence within an answer; 2m if left out"`
@@ -68,6 +74,7 @@ func (v *Variant) CheckConfig(n *config.Node) {
 		n.At("sim").Fault("stands beside url", "keep one of them")
 		return
 	}
+	v.checkHeaders(n.At("headers"))
 	if v.Sim != nil {
 		for _, key := range []string{"key", "proxy", "ca", "protocol"} {
 			if n.Has(key) {
@@ -76,12 +83,103 @@ func (v *Variant) CheckConfig(n *config.Node) {
 		}
 		return
 	}
-	if err := (llm.Target{URL: v.URL}).Validate(); err != nil {
-		n.At("url").Fault(strings.ReplaceAll(err.Error(), "\n", "; "), "write http://host:port/v1")
+	v.checkURL(n.At("url"))
+	v.checkProxy(n.At("proxy"))
+}
+
+// ConfigSchema asks for either url or sim beside what the fields ask for.
+func (Variant) ConfigSchema() map[string]any {
+	type variantFields Variant // without ConfigSchema
+	either := func(key string) any { return map[string]any{"required": []any{key}} }
+	return map[string]any{"allOf": []any{config.SchemaOf(variantFields{})}, "oneOf": []any{either("url"), either("sim")}}
+}
+
+// someURL is a good URL, to have other parts of a target checked with.
+const someURL = "http://127.0.0.1"
+
+func (v *Variant) checkURL(n *config.Node) {
+	if !strings.Contains(v.URL, "://") {
+		hint := "write http://host:port/v1"
+		if !strings.ContainsAny(v.URL, "@?#") { // what may hold a secret is not repeated
+			hint = "write http://" + v.URL
+		}
+		n.Fault("does not start with http:// or https://", hint)
 		return
 	}
-	if err := (llm.Target{URL: v.URL, Proxy: v.Proxy, Headers: v.Headers, Protocol: v.Protocol}).Validate(); err != nil {
-		n.Fault(strings.ReplaceAll(err.Error(), "\n", "; "), "")
+	if err := (llm.Target{URL: v.URL}).Validate(); err != nil {
+		complain(n, err, "url: ", "write http://host:port/v1")
+		return
+	}
+	if u, err := url.Parse(v.URL); err == nil {
+		for name := range u.Query() {
+			if secretName.MatchString(name) {
+				n.Fault("its query holds a secret, which would be kept with the run", "write key: env:NAME, or a header with env:NAME as its value")
+				return
+			}
+		}
+	}
+}
+
+func (v *Variant) checkProxy(n *config.Node) {
+	if v.Proxy == "" {
+		return
+	}
+	if isReference(v.Proxy) {
+		n.Decode(new(config.Secret))
+		return
+	}
+	const hint = "write http://host:port, or env:NAME or file:PATH of a text such as http://user:password@host:port"
+	if u, err := url.Parse(v.Proxy); err == nil && u.User != nil {
+		n.Fault("holds a password, which would be kept with the run", hint)
+		return
+	}
+	target := llm.Target{URL: v.URL, Proxy: v.Proxy, Protocol: v.Protocol}
+	if (llm.Target{URL: v.URL}).Validate() != nil {
+		target.URL = someURL // said already
+	}
+	if err := target.Validate(); err != nil {
+		complain(n, err, "proxy: ", hint)
+	}
+}
+
+// secretName matches names of headers and parameters whose values are secrets.
+var secretName = regexp.MustCompile(`(?i)(^|[-_.])(auth|authorization|key|apikey|token|secret|cookie|password|signature|sig)($|[-_.])`)
+
+func (v *Variant) checkHeaders(n *config.Node) {
+	for _, name := range slices.Sorted(maps.Keys(v.Headers)) {
+		at, value := n.At(name), v.Headers[name]
+		if isReference(value) {
+			at.Decode(new(config.Secret))
+			continue
+		}
+		if err := (llm.Target{URL: someURL, Headers: map[string]string{name: value}}).Validate(); err != nil {
+			complain(at, err, "", "use letters, digits and - in the name, and one line of text as the value")
+			continue
+		}
+		if secretName.MatchString(name) {
+			at.Fault("a header of this name holds a secret, which would be kept with the run (its value is not shown)",
+				"put the whole value into an environment variable and write env:NAME; replace the secret if this file was shared")
+		}
+	}
+}
+
+// isReference reports whether a text refers to a secret.
+func isReference(text string) bool {
+	return strings.HasPrefix(text, "env:") || strings.HasPrefix(text, "file:")
+}
+
+// complain reports each line of an error at a node, without the prefix, which
+// the node's path says already. What stands behind a semicolon is the next step.
+func complain(n *config.Node, err error, prefix, hint string) {
+	for line := range strings.Lines(err.Error()) {
+		what, advice, found := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), prefix), "; ")
+		if !found {
+			advice = hint
+		}
+		if form, ok := strings.CutPrefix(advice, "want "); ok {
+			advice = "write " + form
+		}
+		n.Fault(what, advice)
 	}
 }
 
@@ -99,6 +197,8 @@ func (c *ContractRef) DecodeConfig(n *config.Node) {
 		n.Decode(c.Contract)
 	case n.IsSequence():
 		n.Fault("wants a mapping, got a list", "write contract: {clauses: [...]}, or the name of a file")
+	case n.Kind() != config.Text:
+		n.Fault(fmt.Sprintf("wants the name of a file or a mapping, got %s", cmp.Or(n.Scalar(), "no value")), "write contract: contract.yaml, contract: {clauses: [...]}, or remove the key")
 	default:
 		if s, ok := n.Text(); ok {
 			if c.File = s; s == "" {
@@ -133,7 +233,7 @@ func (s *Suite) CheckConfig(n *config.Node) {
 		n.At("version").Fault(fmt.Sprintf("is %d, but this program reads version 1", s.Version), "write version: 1")
 	}
 	if !plainName(s.Name) {
-		n.At("name").Fault("is not a name", "use at most 63 of a-z, A-Z, 0-9, - _ and .")
+		n.At("name").Fault("is not the name of a suite", "use at most 63 of a-z, A-Z, 0-9, - _ and .")
 	}
 	if s.Variants.Len() > maxVariants {
 		n.At("variants").Fault(fmt.Sprintf("has %d variants; at most %d take turns", s.Variants.Len(), maxVariants), "measure them in several runs")
@@ -153,20 +253,17 @@ func plainName(s string) bool {
 
 // Load reads a suite with the contract and the prompt sets that it names. Those
 // are looked up below the suite's folder and nowhere else. The error is a
-// config.Faults when it is the suite or the contract that is wrong.
+// config.Faults when it is the suite or what it names that is wrong.
 func Load(path string) (*Suite, error) {
 	dir, name := filepath.Split(path)
-	if dir == "" {
-		dir = "."
-	}
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(filepath.Clean(dir))
 	if err != nil {
-		return nil, fmt.Errorf("opening the suite's folder: %w", err)
+		return nil, fmt.Errorf("opening the folder of the suite %s: %w\n  hint: name a file such as suite.yaml", path, reason(err))
 	}
 	defer root.Close()
 	data, err := readSome(root, name)
 	if err != nil {
-		return nil, fmt.Errorf("reading the suite: %w", err)
+		return nil, fmt.Errorf("reading the suite %s: %w\n  hint: name a file such as suite.yaml", path, reason(err))
 	}
 	return parse(path, data, root)
 }
@@ -179,63 +276,100 @@ func Parse(file string, data []byte, dir string) (*Suite, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the folder of the prompts: %w", err)
+		return nil, fmt.Errorf("opening the folder of the prompts %s: %w", dir, reason(err))
 	}
 	defer root.Close()
 	return parse(file, data, root)
 }
 
+// parse reads the suite; if it is sound, it reads what it names, and reports all
+// that is wrong with that together.
 func parse(path string, data []byte, root *os.Root) (*Suite, error) {
 	s := &Suite{file: path, sets: make(map[string]*corpus.Set)}
 	var top *config.Node
 	if err := config.Decode(path, data, s, config.Root(&top)); err != nil {
 		return nil, err
 	}
-	if err := s.readContract(top, root); err != nil {
+	faults := s.readSets(top, root)
+	own, err := s.readContract(top, root)
+	faults = append(faults, own...)
+	faults.Sort()
+	if theirs, ok := errors.AsType[config.Faults](err); ok { // of the contract's own file
+		faults = append(faults, theirs...)
+	} else if err != nil {
 		return nil, err
 	}
-	return s, s.readSets(top, root)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return s, nil
 }
 
-func (s *Suite) readContract(top *config.Node, root *os.Root) error {
-	if s.Contract.File == "" {
-		return nil
+// readContract reads the contract's file. Its faults are those of the suite; the
+// error is what is wrong in the file.
+func (s *Suite) readContract(top *config.Node, root *os.Root) (config.Faults, error) {
+	name := s.Contract.File
+	if name == "" {
+		return nil, nil
 	}
-	data, err := readSome(root, s.Contract.File)
+	data, err := readSome(root, name)
 	if err != nil {
-		return config.Faults{top.At("contract").Mark(reason(err), "write a file below the suite's folder, or the clauses in place")}
+		return config.Faults{top.At("contract").Mark(fmt.Sprintf("reading %s: %v", name, reason(err)), "name a file in the suite's folder or below it, or write the clauses in place")}, nil
 	}
 	s.Contract.Contract = new(contract.Contract)
-	return config.Decode(filepath.Join(filepath.Dir(s.file), s.Contract.File), data, s.Contract.Contract)
+	return nil, config.Decode(filepath.Join(filepath.Dir(s.file), name), data, s.Contract.Contract)
 }
 
 // readSets reads each prompt set once.
-func (s *Suite) readSets(top *config.Node, root *os.Root) error {
-	var faults config.Faults
+func (s *Suite) readSets(top *config.Node, root *os.Root) (faults config.Faults) {
+	first := make(map[string]string) // file: the workload that it was read for
 	for name, spec := range s.Workloads.All() {
 		file, format := spec.Prompts.File, spec.Prompts.Format
-		if file == "" || s.sets[file] != nil {
+		if file == "" {
 			continue
 		}
-		at := top.At("workloads").At(name).At("prompts").At("file")
+		at := top.At("workloads").At(name).At("prompts")
+		if other, again := first[file]; again {
+			if o, _ := s.Workloads.Get(other); o.Prompts.Format != format {
+				faults = append(faults, at.At("format").Mark(fmt.Sprintf("%s is read in another format for workload %s", file, other), "write the same format in both"))
+			}
+			continue
+		}
+		first[file] = name
 		set, err := readSet(root, file, format)
 		if err != nil {
-			faults = append(faults, at.Mark(reason(err), "write a JSONL file of prompts below the suite's folder"))
+			faults = append(faults, setFaults(at.At("file"), file, err)...)
 			continue
 		}
 		s.sets[file] = set
 	}
-	if faults != nil {
-		return faults
+	return faults
+}
+
+// setFaults reports what is wrong with a prompt set where the suite names it:
+// each bad row by its file and line.
+func setFaults(at *config.Node, file string, err error) (faults config.Faults) {
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
 	}
-	return nil
+	for _, err := range errs {
+		f, ok := errors.AsType[*corpus.Fault](err)
+		if !ok {
+			faults = append(faults, at.Mark(fmt.Sprintf("reading %s: %v", file, reason(err)), "name a JSONL file in the suite's folder or below it"))
+			continue
+		}
+		place, hint := f.File, cmp.Or(f.Hint, "mend the file, or leave such rows out")
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		faults = append(faults, at.Mark(place+": "+f.What, hint))
+	}
+	return faults
 }
 
 func readSet(root *os.Root, file, format string) (*corpus.Set, error) {
-	if root == nil {
-		return nil, fmt.Errorf("opening %s: this suite stands alone", file)
-	}
-	f, err := root.Open(filepath.FromSlash(file))
+	f, err := open(root, file)
 	if err != nil {
 		return nil, err
 	}
@@ -247,22 +381,45 @@ func readSet(root *os.Root, file, format string) (*corpus.Set, error) {
 const maxFile = 8 << 20
 
 func readSome(root *os.Root, name string) ([]byte, error) {
-	if root == nil {
-		return nil, fmt.Errorf("opening %s: this suite stands alone", name)
-	}
-	f, err := root.Open(filepath.FromSlash(name))
+	f, err := open(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("is a folder")}
-	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// reason says in a few words why a file could not be read.
-func reason(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// open opens a plain file below root. Anything else is refused before it is
+// opened, since opening a pipe waits for its writer.
+func open(root *os.Root, name string) (*os.File, error) {
+	if root == nil {
+		return nil, errors.New("this suite stands alone and can name no file")
+	}
+	info, err := root.Stat(filepath.FromSlash(name))
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errors.New("it is a folder")
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no plain file")
+	}
+	return root.Open(filepath.FromSlash(name))
+}
+
+// reason says in a few words why a file could not be read, without its name.
+func reason(err error) error {
+	p, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such file")
+	case ok && strings.Contains(p.Err.Error(), "escapes"): // os.Root has no error to compare with
+		return errors.New("it lies outside of the suite's folder")
+	case ok:
+		return p.Err
+	}
+	return err
+}
 
 // Schema returns the JSON Schema of a suite.
 func Schema() ([]byte, error) {
