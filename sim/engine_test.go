@@ -515,9 +515,10 @@ func TestEngineIsDeterministic(t *testing.T) {
 }
 
 func TestEnginePreemptsTheYoungest(t *testing.T) {
-	e := mustEngine(t, Config{KVBlocks: 10})
+	e := mustEngine(t, Config{KVBlocks: 10, MaxSeqs: 2})
 	old := submit(t, e, Request{Prompt: prompt(1, 64), MaxTokens: 60}, 0)
 	young := submit(t, e, Request{Prompt: prompt(2, 64), MaxTokens: 60}, 0)
+	next := submit(t, e, Request{Prompt: prompt(3, 10), MaxTokens: 1}, 0)
 	ends := map[Handle]time.Duration{}
 	for _, em := range drain(t, e) {
 		if em.Finish != "" {
@@ -532,6 +533,32 @@ func TestEnginePreemptsTheYoungest(t *testing.T) {
 	}
 	if ends[young] <= ends[old] {
 		t.Errorf("the youngest ended at %v, the oldest at %v", ends[young], ends[old])
+	}
+	if ends[next] <= ends[old] {
+		t.Errorf("the request behind ended at %v, before the preempted one could go on after %v: it jumped the queue", ends[next], ends[old])
+	}
+}
+
+func TestEngineTellsTimeInQueue(t *testing.T) {
+	e := mustEngine(t, Config{MaxSeqs: 1, Step: Step{Base: 10e6}})
+	submit(t, e, Request{Prompt: prompt(1, 10), MaxTokens: 3}, 0)
+	submit(t, e, Request{Prompt: prompt(2, 10), MaxTokens: 1}, 5*time.Millisecond)
+	got := drain(t, e)
+	if first, second := got[0].Queued, got[3].Queued; first != glance || second != 25*time.Millisecond+glance {
+		t.Errorf("queued for %v and %v, want %v and 25ms more", first, second, glance)
+	}
+}
+
+func TestEngineCacheKeepsBeginningsLongest(t *testing.T) {
+	e := mustEngine(t, Config{KVBlocks: 16})
+	ask := func(salt uint64, n int) int64 {
+		submit(t, e, Request{Prompt: prompt(salt, n), MaxTokens: 1}, e.now)
+		return drain(t, e)[0].Cached
+	}
+	ask(1, 160) // 10 blocks of 16
+	ask(2, 176) // 11 blocks: the 6 unused ones, and 5 of the first prompt's
+	if got := ask(1, 160); got != 80 {
+		t.Errorf("%d tokens cached, want the first 80: a sequence's end is reused before its beginning", got)
 	}
 }
 

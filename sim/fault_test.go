@@ -83,6 +83,18 @@ func TestServerFaults(t *testing.T) {
 	}
 }
 
+func TestFaultInsideComesAfterWhatIsHeld(t *testing.T) {
+	inBubble(t, Config{TokensPerEvent: 100, Faults: Faults{Reset: 1}}, func(t *testing.T, r *rig) {
+		for i := range 10 {
+			g := r.post(t, strconv.Itoa(i), "/v1/completions", `{"prompt":"x","max_tokens":50,"stream":true}`)
+			synctest.Wait()
+			if n, e := len(Tokens(g.text())), r.Ledger()[i]; n < 1 || int64(n) != e.Output || e.Events != 1 {
+				t.Errorf("%d tokens came before the reset, ledger %+v", n, e)
+			}
+		}
+	})
+}
+
 // TestLedgerReconcilesWithClients mixes all faults and checks that clients and
 // ledger tell the same of every request.
 func TestLedgerReconcilesWithClients(t *testing.T) {

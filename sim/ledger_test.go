@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,6 +64,16 @@ func TestServerMetrics(t *testing.T) {
 			t.Errorf("%d families", families)
 		}
 	})
+}
+
+func TestHistogramBoundsAreInclusive(t *testing.T) {
+	h := newHistogram([]float64{1, 2})
+	for _, v := range []float64{0, 1, 1.5, 2, 2.5} {
+		h.add(v)
+	}
+	if want := []int64{2, 2, 1}; !slices.Equal(h.counts, want) || h.sum != 7 {
+		t.Errorf("counts %v, sum %v; want %v, 7", h.counts, h.sum, want)
+	}
 }
 
 func TestLedgerAsJSONLines(t *testing.T) {
