@@ -18,98 +18,98 @@ type View struct {
 }
 
 // Views returns the definitions of other tools, and Assay's own as the last. The
-// caller owns the slice. They follow the tools' source as of 2025; all of them
+// caller owns the slice. They were derived by hand from each tool's code; all of them
 // but MLPerf start their clocks when their own queue lets the request go, so
 // that what it waited there is in none of their numbers.
-func Views() []View {
-	return []View{
-		{
-			Name: "vllm",
-			Doc:  "vllm bench serve: TTFT ends at the first chunk of any kind, even without text; ITL has a sample for each later chunk with choices; E2E ends at the last of them",
-			Of:   view(vllmView),
-		},
-		{
-			Name: "guidellm",
-			Doc:  "guidellm: TPOT is the time to the last token over all tokens, TTFT included; ITL is what others call TPOT; E2E ends with the connection's answer",
-			Of: view(func(c clocks, to numbers) {
-				to.ttft(c, c.start)
-				to.set("tpot", c.last.over(c.start), c.n)
-				to.set("itl", c.last.over(c.first), c.n-1)
-				to.set("e2e", c.eof.over(c.start), 1)
-			}),
-		},
-		{
-			Name: "aiperf",
-			Doc:  "AIPerf: ITL is what others call TPOT, and inter-chunk latency what vLLM calls ITL; E2E ends at the last chunk with text",
-			Of: view(func(c clocks, to numbers) {
-				to.ttft(c, c.start)
-				to.set("itl", c.last.over(c.first), c.n-1)
-				to.mean("icl", c.gaps)
-				to.set("e2e", c.last.over(c.start), 1)
-			}),
-		},
-		{
-			Name: "inference-perf",
-			Doc:  "inference-perf: a chunk of k tokens gives ITL samples of its whole gap and k − 1 zeros; E2E ends at [DONE]",
-			Of: view(func(c clocks, to numbers) {
-				to.ttft(c, c.start)
-				to.set("tpot", c.last.over(c.first), c.n-1)
-				to.mean("itl", c.bursts())
-				to.set("e2e", c.done.over(c.start), 1)
-			}),
-		},
-		{
-			Name: "genai-bench",
-			Doc:  "genai-bench: TPOT runs from the first token to [DONE]",
-			Of: view(func(c clocks, to numbers) {
-				to.ttft(c, c.start)
-				to.set("tpot", c.done.over(c.first), c.n-1)
-				to.set("e2e", c.done.over(c.start), 1)
-			}),
-		},
-		{
-			Name: "sglang",
-			Doc:  "sglang.bench_serving: TPOT runs from the first token to [DONE]; ITL has a sample for each later chunk with text",
-			Of: view(func(c clocks, to numbers) {
-				to.ttft(c, c.start)
-				to.set("tpot", c.done.over(c.first), c.n-1)
-				to.mean("itl", c.gaps)
-				to.set("e2e", c.done.over(c.start), 1)
-			}),
-		},
-		{
-			Name: "llmperf",
-			Doc:  "llmperf: ITL is the time to the last token over all tokens, TTFT included; E2E ends at the last chunk with text",
-			Of: view(func(c clocks, to numbers) {
-				to.ttft(c, c.start)
-				to.set("itl", c.last.over(c.start), c.n)
-				to.set("e2e", c.last.over(c.start), 1)
-			}),
-		},
-		{
-			Name: "hf",
-			Doc:  "Hugging Face inference-benchmarker: ITL is what others call TPOT; E2E ends at [DONE]",
-			Of: view(func(c clocks, to numbers) {
-				to.ttft(c, c.start)
-				to.set("itl", c.last.over(c.first), c.n-1)
-				to.set("e2e", c.done.over(c.start), 1)
-			}),
-		},
-		{
-			Name: "mlperf",
-			Doc:  "MLPerf inference rules: everything from the schedule, as a user would",
-			Of: view(func(c clocks, to numbers) {
-				to.ttft(c, c.due)
-				to.set("tpot", c.last.over(c.first), c.n-1)
-				to.set("e2e", c.last.over(c.due), 1)
-			}),
-		},
-		{
-			Name: "assay",
-			Doc:  "Assay: from the schedule; TPOT leaves the tokens of the first event out; ITL is weighted by tokens, ICL is of raw gaps",
-			Of:   assayView,
-		},
-	}
+func Views() []View { return slices.Clone(views) }
+
+var views = []View{
+	{
+		Name: "vllm",
+		Doc:  "vllm bench serve: TTFT ends at the first chunk of any kind, even without text; ITL has a sample for each later chunk with choices; E2E ends at the last of them",
+		Of:   view(vllmView),
+	},
+	{
+		Name: "guidellm",
+		Doc:  "guidellm: TPOT is the time to the last token over all tokens, TTFT included; ITL is what others call TPOT; E2E ends with the connection's answer",
+		Of: view(func(c clocks, to numbers) {
+			to.ttft(c, c.start)
+			to.set("tpot", c.last.over(c.start), c.n)
+			to.set("itl", c.last.over(c.first), c.n-1)
+			to.set("e2e", c.eof.over(c.start), 1)
+		}),
+	},
+	{
+		Name: "aiperf",
+		Doc:  "AIPerf: ITL is what others call TPOT, and inter-chunk latency what vLLM calls ITL; E2E ends at the last chunk with text",
+		Of: view(func(c clocks, to numbers) {
+			to.ttft(c, c.start)
+			to.set("itl", c.last.over(c.first), c.n-1)
+			to.mean("icl", c.gaps)
+			to.set("e2e", c.last.over(c.start), 1)
+		}),
+	},
+	{
+		Name: "inference-perf",
+		Doc:  "inference-perf: a chunk of k tokens gives ITL samples of its whole gap and k − 1 zeros; E2E ends at [DONE]",
+		Of: view(func(c clocks, to numbers) {
+			to.ttft(c, c.start)
+			to.set("tpot", c.last.over(c.first), c.n-1)
+			to.mean("itl", c.bursts())
+			to.set("e2e", c.done.over(c.start), 1)
+		}),
+	},
+	{
+		Name: "genai-bench",
+		Doc:  "genai-bench: TPOT runs from the first token to [DONE]",
+		Of: view(func(c clocks, to numbers) {
+			to.ttft(c, c.start)
+			to.set("tpot", c.done.over(c.first), c.n-1)
+			to.set("e2e", c.done.over(c.start), 1)
+		}),
+	},
+	{
+		Name: "sglang",
+		Doc:  "sglang.bench_serving: TPOT runs from the first token to [DONE]; ITL has a sample for each later chunk with text",
+		Of: view(func(c clocks, to numbers) {
+			to.ttft(c, c.start)
+			to.set("tpot", c.done.over(c.first), c.n-1)
+			to.mean("itl", c.gaps)
+			to.set("e2e", c.done.over(c.start), 1)
+		}),
+	},
+	{
+		Name: "llmperf",
+		Doc:  "llmperf: ITL is the time to the last token over all tokens, TTFT included; E2E ends at the last chunk with text",
+		Of: view(func(c clocks, to numbers) {
+			to.ttft(c, c.start)
+			to.set("itl", c.last.over(c.start), c.n)
+			to.set("e2e", c.last.over(c.start), 1)
+		}),
+	},
+	{
+		Name: "hf",
+		Doc:  "Hugging Face inference-benchmarker: ITL is what others call TPOT; E2E ends at [DONE]",
+		Of: view(func(c clocks, to numbers) {
+			to.ttft(c, c.start)
+			to.set("itl", c.last.over(c.first), c.n-1)
+			to.set("e2e", c.done.over(c.start), 1)
+		}),
+	},
+	{
+		Name: "mlperf",
+		Doc:  "MLPerf inference rules: everything from the schedule, as a user would",
+		Of: view(func(c clocks, to numbers) {
+			to.ttft(c, c.due)
+			to.set("tpot", c.last.over(c.first), c.n-1)
+			to.set("e2e", c.last.over(c.due), 1)
+		}),
+	},
+	{
+		Name: "assay",
+		Doc:  "Assay: from the schedule; TPOT leaves the tokens of the first event out; ITL is weighted by tokens, ICL is of raw gaps",
+		Of:   assayView,
+	},
 }
 
 // moment is an Instant that knows how to be subtracted into a number.
