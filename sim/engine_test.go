@@ -542,6 +542,7 @@ func TestEnginePreemptsTheYoungest(t *testing.T) {
 func TestEngineTellsTimeInQueue(t *testing.T) {
 	e := mustEngine(t, Config{MaxSeqs: 1, Step: Step{Base: 10e6}})
 	submit(t, e, Request{Prompt: prompt(1, 10), MaxTokens: 3}, 0)
+	e.Step(glance)
 	submit(t, e, Request{Prompt: prompt(2, 10), MaxTokens: 1}, 5*time.Millisecond)
 	got := drain(t, e)
 	if first, second := got[0].Queued, got[3].Queued; first != glance || second != 25*time.Millisecond+glance {
