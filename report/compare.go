@@ -257,17 +257,8 @@ func compareRow(x, y *builder, a, b Side, workload string, q contract.Quantity, 
 
 // cell measures a quantity of the side.
 func (b *builder) cell(workload string, q contract.Quantity, s Side) (Cell, record.Unit) {
-	e := contract.Evidence{Records: b.records, Windows: b.windows, Candidate: s.Variant}
-	est, unit, err := contract.Measure(e, q, s.Variant, workload, nil, confidence)
-	if err != nil {
-		est = nothing(err.Error())
-	}
+	est, unit := b.measure(q, s.Variant, workload)
 	return Cell{Variant: s.Label, Figure: contract.Figure{Estimate: est}}, unit
-}
-
-// nothing is the estimate of what cannot be measured.
-func nothing(why string) stat.Estimate {
-	return stat.Estimate{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), Confidence: confidence, Warnings: []stat.Warning{{Code: stat.CodeUndefined, Text: why}}}
 }
 
 // judge fills in the word and what could have been detected.

@@ -23,14 +23,13 @@ func CompareText(w io.Writer, c *Comparison, o TextOptions) error {
 			continue
 		}
 		g := new(grid)
-		g.add("", "A", "B", "B against A", "detectable", "")
+		g.add(texts("", "A", "B", "B against A", "detectable", ""))
 		for _, r := range t.Rows {
-			y := g.add("  "+r.Name, figureText(r.A.Shown), figureText(r.B.Shown), figureText(r.Change.Shown), figureText(r.Least), r.Word)
+			word := cell{first: r.Word, paint: dimPaint}
 			if r.Word != wordNone {
-				g.paint(y, 5, boldPaint)
-			} else {
-				g.paint(y, 5, dimPaint)
+				word.paint = boldPaint
 			}
+			g.add([]cell{{first: "  " + r.Name}, figureCell(r.A.Shown), figureCell(r.B.Shown), figureCell(r.Change.Shown), figureCell(r.Least), word})
 		}
 		g.write(p)
 	}
@@ -39,7 +38,7 @@ func CompareText(w io.Writer, c *Comparison, o TextOptions) error {
 		p.line("")
 	}
 	for _, warning := range c.Warnings {
-		p.text(p.paint("warning", doubtPaint)+"  ", warning, noPaint)
+		p.reason(p.paint("warning", doubtPaint)+"  ", 9, warning)
 	}
 	return p.w.Flush()
 }
@@ -73,8 +72,8 @@ func CompareMarkdown(w io.Writer, c *Comparison) error {
 			if word != wordNone {
 				word = "**" + word + "**"
 			}
-			line("| %s | %s | %s | %s | %s | %s |", escape(r.Name), escape(figureText(r.A.Shown)), escape(figureText(r.B.Shown)),
-				escape(figureText(r.Change.Shown)), escape(figureText(r.Least)), word)
+			line("| %s | %s | %s | %s | %s | %s |", escape(r.Name), figureText(r.A.Shown), figureText(r.B.Shown),
+				figureText(r.Change.Shown), figureText(r.Least), word)
 		}
 	}
 	if len(c.Warnings) > 0 {

@@ -200,12 +200,12 @@ func (b *builder) name(m *record.Manifest) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(d.Variants, func(v record.VariantInfo) bool { return v.Name == name })
 	}
-	last := ""
 	for i := range b.records {
-		if name := b.records[i].Variant; name != last && !has(name) {
-			d.Variants = append(d.Variants, record.VariantInfo{Name: name})
+		name := b.records[i].Variant
+		if i > 0 && name == b.records[i-1].Variant || has(name) {
+			continue
 		}
-		last = b.records[i].Variant
+		d.Variants = append(d.Variants, record.VariantInfo{Name: name})
 	}
 	if d.Verdict != nil && has(d.Verdict.Candidate) {
 		d.Candidate = d.Verdict.Candidate

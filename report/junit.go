@@ -43,13 +43,30 @@ type junitCase struct {
 	Time    string      `xml:"time,attr"`
 	Failure *junitFault `xml:"failure"`
 	Error   *junitFault `xml:"error"`
-	Out     string      `xml:"system-out,omitempty"`
+	Out     *junitText  `xml:"system-out"`
 }
 
 type junitFault struct {
 	Type    string `xml:"type,attr"`
 	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
+	Text    string `xml:",innerxml"` // escaped, with its lines
+}
+
+type junitText struct {
+	Text string `xml:",innerxml"`
+}
+
+// lines escapes text for XML and keeps its lines, which encoding/xml would
+// write as character references.
+func lines(s string) string {
+	var b strings.Builder
+	for i, l := range strings.Split(s, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		_ = xml.EscapeText(&b, []byte(l)) // a Builder never fails
+	}
+	return b.String()
 }
 
 // JUnit writes the verdict as a test suite with a case a clause. A clause that
@@ -61,8 +78,13 @@ func JUnit(w io.Writer, d *Document) error {
 		Name: orElse(d.Run.Name, "assay"), Time: fmt.Sprintf("%.3f", d.Run.Elapsed.Seconds()),
 		Out: d.Client.Line,
 		Properties: []junitProperty{
-			{"run", d.Run.ID}, {"seed", fmt.Sprint(d.Run.Seed)}, {"salt", d.Run.Salt}, {"state", d.Run.State},
-			{"assay", d.Run.Assay}, {"grade", d.Grade}, {"reason", d.Reason},
+			{"run", d.Run.ID},
+			{"seed", fmt.Sprint(d.Run.Seed)},
+			{"salt", d.Run.Salt},
+			{"state", d.Run.State},
+			{"assay", d.Run.Assay},
+			{"grade", d.Grade},
+			{"reason", d.Reason},
 		},
 	}
 	if !d.Run.Start.IsZero() {
@@ -104,16 +126,16 @@ func junitCases(d *Document, class string) []junitCase {
 }
 
 func junitError(name, class, why string) junitCase {
-	return junitCase{Name: name, Class: class, Time: "0", Error: &junitFault{Type: contract.Inconclusive.String(), Message: why, Text: why}}
+	return junitCase{Name: name, Class: class, Time: "0", Error: &junitFault{Type: contract.Inconclusive.String(), Message: why, Text: lines(why)}}
 }
 
 func junitClause(r contract.Result, class string) junitCase {
 	c := junitCase{Name: r.ID, Class: class, Time: "0"}
-	text := junitText(r, "")
+	text := lines(resultLines(r, ""))
 	fault := &junitFault{Type: r.Grade.String(), Message: r.Reason, Text: text}
 	switch r.Grade {
 	case contract.Pass:
-		c.Out = text
+		c.Out = &junitText{text}
 	case contract.Fail:
 		c.Failure = fault
 	default:
@@ -122,8 +144,8 @@ func junitClause(r contract.Result, class string) junitCase {
 	return c
 }
 
-// junitText is all that is known of a clause, members included.
-func junitText(r contract.Result, in string) string {
+// resultLines is all that is known of a clause, members included.
+func resultLines(r contract.Result, in string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s  %s\n", in, gradeText(r.Grade), resultText(r))
 	if r.Need != "" {
@@ -136,7 +158,7 @@ func junitText(r contract.Result, in string) string {
 		fmt.Fprintf(&b, "%s  note: %s\n", in, n)
 	}
 	for _, m := range r.Results {
-		b.WriteString(junitText(m, in+"  "))
+		b.WriteString(resultLines(m, in+"  "))
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -56,9 +57,10 @@ func (p *page) paint(s string, c paint) string {
 // and come back from Flush.
 func (p *page) line(s string) { _, _ = p.w.WriteString(strings.TrimRight(s, " ") + "\n") }
 
-// text writes a paragraph, its first line behind first, the others as far in.
+// text writes a paragraph, its first line behind first, the others as far in: a
+// text from outside never begins a line of its own.
 func (p *page) text(first, s string, c paint) {
-	in := columns(first)
+	in := max(2, columns(first))
 	if in > p.width/2 {
 		p.line(first)
 		first, in = "  ", 2
@@ -98,7 +100,7 @@ func wrap(s string, width int) []string {
 	width = max(width, 8)
 	var lines []string
 	line, used := "", 0
-	for _, word := range strings.Fields(s) {
+	for _, word := range words(s) {
 		for {
 			n := columns(word)
 			if used > 0 && used+1+n <= width {
@@ -123,6 +125,29 @@ func wrap(s string, width int) []string {
 	return lines
 }
 
+// words splits a text where a line may break: not between a number and its unit.
+func words(s string) []string {
+	out := strings.Fields(s)
+	n := 0
+	for _, w := range out {
+		if n > 0 && len(w) <= len("points,") && unitWord(w) && out[n-1] != "" && unicode.IsDigit(rune(out[n-1][len(out[n-1])-1])) {
+			out[n-1] += " " + w
+			continue
+		}
+		out[n] = w
+		n++
+	}
+	return out[:n]
+}
+
+func unitWord(w string) bool {
+	switch strings.TrimRight(w, ",;.:)]") {
+	case "%", "pt", "ns", "µs", "ms", "s", "tok", "req", "tok/s", "req/s", "point", "points":
+		return true
+	}
+	return false
+}
+
 // clip returns the longest start of s of at most that many columns, at least
 // one character.
 func clip(s string, width int) string {
@@ -144,33 +169,48 @@ func shorten(s string, width int) string {
 	return clip(s, max(1, width-1)) + "…"
 }
 
-// grid is a table of texts; the first row is its head.
-type grid struct {
-	rows   [][]string
-	paints map[[2]int]paint
+// cell is a text of a table with a second part, which may stand beside the first
+// or below it.
+type cell struct {
+	first, second string
+	paint         paint
 }
 
-func (g *grid) add(cells ...string) int {
-	g.rows = append(g.rows, cells)
-	return len(g.rows) - 1
-}
-
-func (g *grid) paint(row, column int, c paint) {
-	if g.paints == nil {
-		g.paints = make(map[[2]int]paint)
+// joined is the cell on one line.
+func (c cell) joined() string {
+	if c.second == "" {
+		return c.first
 	}
-	g.paints[[2]int{row, column}] = c
+	return c.first + " " + c.second
 }
+
+// texts makes cells of plain texts.
+func texts(s ...string) []cell {
+	out := make([]cell, len(s))
+	for i := range s {
+		out[i].first = s[i]
+	}
+	return out
+}
+
+// grid is a table; the first row is its head.
+type grid struct{ rows [][]cell }
+
+func (g *grid) add(row []cell) { g.rows = append(g.rows, row) }
 
 // widths returns how wide each column must be, and all together with two blanks
-// between them.
-func (g *grid) widths() (each []int, all int) {
+// between them. Folded cells have their second part below the first.
+func (g *grid) widths(folded bool) (each []int, all int) {
 	for _, row := range g.rows {
-		for i, cell := range row {
+		for i, c := range row {
 			if i == len(each) {
 				each = append(each, 0)
 			}
-			each[i] = max(each[i], columns(cell))
+			n := columns(c.joined())
+			if folded {
+				n = max(columns(c.first), columns(c.second))
+			}
+			each[i] = max(each[i], n)
 		}
 	}
 	for _, n := range each {
@@ -181,27 +221,42 @@ func (g *grid) widths() (each []int, all int) {
 	return each, all - 2
 }
 
-// write draws the table, or, where it does not fit, one paragraph a row.
+// write draws the table as wide as the page lets it: a line a row, or two with
+// the second parts below, or a paragraph a row.
 func (g *grid) write(p *page) {
-	each, all := g.widths()
+	if each, all := g.widths(false); all <= p.width {
+		for y, row := range g.rows {
+			p.row(row, each, y == 0, cell.joined)
+		}
+		return
+	}
+	each, all := g.widths(true)
 	if all > p.width {
 		g.stack(p)
 		return
 	}
 	for y, row := range g.rows {
-		var b strings.Builder
-		for x, cell := range row {
-			if each[x] == 0 {
-				continue
-			}
-			c := g.paints[[2]int{y, x}]
-			if y == 0 {
-				c = dimPaint
-			}
-			b.WriteString(p.paint(cell, c) + strings.Repeat(" ", each[x]-columns(cell)+2))
+		p.row(row, each, y == 0, func(c cell) string { return c.first })
+		if slices.ContainsFunc(row, func(c cell) bool { return c.second != "" }) {
+			p.row(row, each, true, func(c cell) string { return c.second })
 		}
-		p.line(b.String())
 	}
+}
+
+// row draws one line of a table.
+func (p *page) row(row []cell, each []int, dim bool, text func(cell) string) {
+	var b strings.Builder
+	for x, c := range row {
+		if each[x] == 0 {
+			continue
+		}
+		paint, t := c.paint, text(c)
+		if dim {
+			paint = dimPaint
+		}
+		b.WriteString(p.paint(t, paint) + strings.Repeat(" ", each[x]-columns(t)+2))
+	}
+	p.line(b.String())
 }
 
 // stack draws each row as its name with one line a cell below.
@@ -212,17 +267,16 @@ func (g *grid) stack(p *page) {
 	head := g.rows[0]
 	label := 0
 	for _, h := range head[1:] {
-		label = max(label, columns(h))
+		label = max(label, columns(h.first))
 	}
 	label = min(label, max(4, p.width/3))
-	for y, row := range g.rows[1:] {
-		if strings.TrimSpace(row[0]) != "" {
-			p.line(shorten(row[0], p.width))
+	for _, row := range g.rows[1:] {
+		if name := row[0].first; strings.TrimSpace(name) != "" {
+			p.line(shorten(name, p.width))
 		}
-		in := strings.Repeat(" ", len(row[0])-len(strings.TrimLeft(row[0], " "))+2)
-		for x, cell := range row {
-			if x > 0 && cell != "" {
-				p.text(in+pad(shorten(head[x], label), label)+"  ", cell, g.paints[[2]int{y + 1, x}])
+		for x, c := range row {
+			if t := c.joined(); x > 0 && t != "" {
+				p.text("    "+pad(shorten(head[x].first, label), label)+"  ", t, c.paint)
 			}
 		}
 	}

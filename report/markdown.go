@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/assay-llm/assay/contract"
 )
@@ -52,12 +53,18 @@ func markdownWorkload(line func(string, ...any), d *Document, w *Workload) {
 	for _, c := range w.Counts {
 		line("%s  ", escape(countsText(c)))
 	}
+	if len(w.Rows) > 0 {
+		markdownRows(line, d, w)
+	}
+	if len(w.Arrivals) > 0 {
+		line("")
+	}
 	for _, a := range w.Arrivals {
-		line("arrivals of %s: %s  ", escape(a.Variant), escape(arrivalsText(a)))
+		line("- arrivals, %s: %s", escape(a.Variant), escape(arrivalsText(a)))
 	}
-	if len(w.Rows) == 0 {
-		return
-	}
+}
+
+func markdownRows(line func(string, ...any), d *Document, w *Workload) {
 	head := []string{""}
 	for _, v := range d.Variants {
 		head = append(head, escape(v.Name))
@@ -73,12 +80,12 @@ func markdownWorkload(line func(string, ...any), d *Document, w *Workload) {
 	for _, r := range w.Rows {
 		cells := []string{escape(r.Name)}
 		for _, c := range r.Cells {
-			cells = append(cells, escape(figureText(c.Shown)))
+			cells = append(cells, figureText(c.Shown))
 		}
 		if d.Baseline != "" {
 			text := ""
 			if r.Change != nil {
-				text = escape(figureText(r.Change.Shown))
+				text = figureText(r.Change.Shown)
 			}
 			cells = append(cells, text)
 		}
@@ -111,29 +118,26 @@ func markdownGrade(g contract.Grade) string {
 }
 
 // escape makes text literal in Markdown: no markup, no HTML, no table cell, no
-// mention, no reference to an issue and no link. A zero-width mark would do for
-// mentions, but a backslash is not enough for those: hence the entity.
+// mention, no reference to an issue and no link. Backslashes do not stop
+// mentions and bare links, entities do.
 func escape(s string) string {
+	text := []rune(strings.Join(strings.Fields(s), " "))
 	var b strings.Builder
-	for _, r := range strings.Join(strings.Fields(s), " ") {
-		switch r {
-		case '<':
-			b.WriteString("&lt;")
-		case '>':
-			b.WriteString("&gt;")
-		case '&':
-			b.WriteString("&amp;")
-		case '@':
-			b.WriteString("&#64;")
-		case '#':
-			b.WriteString("&#35;")
-		case ':':
-			b.WriteString("&#58;")
-		case '\\', '`', '*', '_', '{', '}', '[', ']', '(', ')', '!', '|', '~', '$':
+	for i, r := range text {
+		switch {
+		case r == '<' || r == '>' || r == '&' || r == '@' || r == '#' || r == '$':
+			fmt.Fprintf(&b, "&#%d;", r)
+		case (r == ':' || r == '.') && i+1 < len(text) && !unicode.IsSpace(text[i+1]) && !unicode.IsDigit(text[i+1]):
+			fmt.Fprintf(&b, "&#%d;", r) // http://, www.example, :smile:
+		case strings.ContainsRune("\\`*_[]|~", r):
 			b.WriteString("\\" + string(r))
 		default:
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
+	t := b.String()
+	if t != "" && strings.ContainsRune("-+=", rune(t[0])) {
+		t = "\\" + t // neither a list nor the underline of a heading
+	}
+	return t
 }

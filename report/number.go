@@ -126,7 +126,7 @@ func plain(v float64, figures int) string {
 // that does not exist is a dash; one among the failed requests is ∞.
 func (s scale) interval(e stat.Estimate) string {
 	decimals := places(e.Value*s.by, 3)
-	if e.Value == 0 || math.IsInf(e.Value, 0) {
+	if e.Value == 0 {
 		decimals = places(firstFinite(e.Hi, e.Lo)*s.by, 3)
 	}
 	bound := func(v float64) string {
@@ -136,9 +136,15 @@ func (s scale) interval(e stat.Estimate) string {
 			}
 			return missing
 		}
+		if math.IsInf(e.Value, 0) {
+			return s.print(v) // the value has no unit to lend
+		}
+		if v == 0 {
+			return "0"
+		}
 		v *= s.by
 		t := fixed(v, decimals)
-		if v != 0 && strings.Trim(t, "−0.") == "" {
+		if strings.Trim(t, "−0.") == "" {
 			t = fixed(v, places(v, 3)) // what is not zero must not look like it
 		}
 		return t
@@ -192,7 +198,18 @@ func changeText(kind contract.ChangeKind, u record.Unit, e stat.Estimate) (value
 	}
 	c := changeScale(kind, u, e)
 	decimals := c.decimals(e)
-	return c.signed(e.Value, decimals, infinity) + c.unit, "[" + c.signed(e.Lo, decimals, missing) + ", " + c.signed(e.Hi, decimals, c.above(e)) + "]"
+	value = c.signed(e.Value, decimals, infinity)
+	unit := c.unit
+	if !math.IsInf(e.Value, 0) {
+		value, unit = value+c.unit, ""
+	}
+	bound := func(v float64, infinite string) string {
+		if math.IsInf(v, 0) {
+			return infinite
+		}
+		return c.signed(v, decimals, missing) + unit
+	}
+	return value, "[" + bound(e.Lo, missing) + ", " + bound(e.Hi, c.above(e)) + "]"
 }
 
 // signedScale is how changes of one figure are printed.
@@ -231,8 +248,6 @@ func (c signedScale) decimals(e stat.Estimate) int {
 	switch {
 	case c.unit != " %" && c.unit != " pt":
 		return places(firstFinite(e.Value, e.Hi, e.Lo)*c.by, 3)
-	case largest < .095:
-		return 3
 	case largest < .995:
 		return 2
 	case math.Abs(e.Value-c.zero)*c.by >= 99.95:
@@ -295,7 +310,7 @@ func title(q contract.Quantity) string {
 	case "share":
 		return name
 	case "rate":
-		return name + "/s"
+		return strings.TrimSuffix(name, " requests") + "/s"
 	}
-	return name + " " + q.Stat
+	return strings.TrimSuffix(name, " share") + " " + q.Stat
 }

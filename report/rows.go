@@ -97,7 +97,11 @@ func (b *builder) counts(workload string) []contract.Counts {
 		if r.Phase != record.Measured || r.Workload != workload {
 			continue
 		}
-		c := &out[index[r.Variant]]
+		i, ok := index[r.Variant]
+		if !ok {
+			continue
+		}
+		c := &out[i]
 		c.Offered++
 		switch g := r.Outcome.Group(); {
 		case r.Outcome == record.ClientCancelled:
@@ -116,15 +120,11 @@ func (b *builder) counts(workload string) []contract.Counts {
 // row measures a quantity on every variant. why says that nothing measured it
 // at all; a row that a clause is about is shown even so.
 func (b *builder) row(workload string, q contract.Quantity, clauses []contract.Result) (row Row, why string) {
-	e := contract.Evidence{Records: b.records, Windows: b.windows, Baseline: b.doc.Baseline, Candidate: b.doc.Candidate}
 	m, _ := record.Find(q.Metric)
 	row = Row{Name: title(q), Doc: m.Doc, Quantity: q}
 	measured := false
 	for _, v := range b.doc.Variants {
-		est, unit, err := contract.Measure(e, q, v.Name, workload, nil, confidence)
-		if err != nil {
-			est = nothing(err.Error())
-		}
+		est, unit := b.measure(q, v.Name, workload)
 		if unit != "" {
 			row.Unit = unit
 		}
@@ -142,6 +142,25 @@ func (b *builder) row(workload string, q contract.Quantity, clauses []contract.R
 		row.Clauses = append(row.Clauses, Judged{ID: c.ID, Need: needText(c), Grade: c.Grade})
 	}
 	return row, ""
+}
+
+// measure estimates a quantity. A rate or a count of what the server does not
+// tell adds up to 0, but it is missing.
+func (b *builder) measure(q contract.Quantity, variant, workload string) (stat.Estimate, record.Unit) {
+	e := contract.Evidence{Records: b.records, Windows: b.windows, Baseline: b.doc.Baseline, Candidate: b.doc.Candidate}
+	est, unit, err := contract.Measure(e, q, variant, workload, nil, confidence)
+	if err != nil {
+		return nothing(err.Error()), unit
+	}
+	if (q.Stat == "rate" || q.Stat == "count") && est.Value == 0 && warned(est, "gap") {
+		return nothing(undefinedText(est)), unit
+	}
+	return est, unit
+}
+
+// nothing is the estimate of what cannot be measured.
+func nothing(why string) stat.Estimate {
+	return stat.Estimate{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), Confidence: confidence, Warnings: []stat.Warning{{Code: stat.CodeUndefined, Text: why}}}
 }
 
 // absence says why no variant has a value.
@@ -171,6 +190,11 @@ func (b *builder) print(row *Row) {
 	var values []float64
 	for _, c := range row.Cells {
 		values = append(values, c.Figure.Value)
+	}
+	if !slices.ContainsFunc(values, func(v float64) bool { return v-v == 0 }) {
+		for _, c := range row.Cells {
+			values = append(values, c.Figure.Lo)
+		}
 	}
 	s := scaleOf(row.Unit, values...)
 	var base, cand *Cell
@@ -211,13 +235,25 @@ func (f *footnotes) shown(c *Change, u record.Unit, statistic string) {
 	c.Shown.Value, c.Shown.Interval = changeText(c.Is, u, est)
 	switch {
 	case !est.Defined():
-		c.Shown.Marks = f.add(nil, "no change: "+undefinedText(est))
+		c.Shown.Marks = f.add(nil, "no change: "+changeless(est))
 	case statistic == "max" || statistic == "min" || statistic == "count":
 		c.Shown.Interval = ""
 		c.Shown.Marks = f.add(nil, exactNote)
 	case !est.Estimable():
 		c.Shown.Marks = f.add(nil, "a change has no more bounds than the two figures that it compares")
 	}
+}
+
+// changeless says why there is no change: the last of its warnings to say so is
+// its own, those before come from the figures that it compares.
+func changeless(e stat.Estimate) string {
+	why := "one of the two figures has no value"
+	for _, w := range e.Warnings {
+		if w.Code == stat.CodeUndefined && w.Text != "" {
+			why = w.Text
+		}
+	}
+	return why
 }
 
 const exactNote = "a fact of this run; no interval, because it says nothing about the next one"

@@ -17,7 +17,7 @@ const (
 )
 
 // drawn are the metrics whose distributions are drawn.
-var drawn = []string{"ttft", "tpot", "e2e"}
+var drawn = []string{"ttft", "tpot", "e2e", "gap.max"}
 
 // curves reads the distributions of a workload, variant by variant.
 func (b *builder) curves(workload string) []Curve {

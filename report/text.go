@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/assay-llm/assay/contract"
@@ -13,7 +14,7 @@ import (
 // grades, footnotes, the reason of every grade, and the verdict last.
 func Text(w io.Writer, d *Document, o TextOptions) error {
 	p := newPage(w, o)
-	p.text("", headline(d), boldPaint)
+	p.text("assay: ", headline(d), boldPaint)
 	for i := range d.Workloads {
 		p.line("")
 		p.workload(d, &d.Workloads[i])
@@ -84,7 +85,7 @@ func countsText(c contract.Counts) string {
 func (p *page) workload(d *Document, w *Workload) {
 	head := w.Name
 	if w.WorkloadInfo.Arrivals != "" {
-		head += "  " + w.WorkloadInfo.Arrivals
+		head += " · " + w.WorkloadInfo.Arrivals
 	}
 	p.text("", head+superscript(w.Marks), boldPaint)
 	for _, c := range w.Counts {
@@ -111,42 +112,41 @@ func (p *page) rows(d *Document, w *Workload) *grid {
 	if d.Verdict != nil {
 		head = append(head, "needs", "grade")
 	}
-	g.add(head...)
+	g.add(texts(head...))
 	for _, r := range w.Rows {
-		cells := []string{"  " + r.Name}
+		row := texts("  " + r.Name)
 		for _, c := range r.Cells {
-			cells = append(cells, figureText(c.Shown))
+			row = append(row, figureCell(c.Shown))
 		}
-		if changes {
-			text := ""
-			if r.Change != nil {
-				text = figureText(r.Change.Shown)
-			}
-			cells = append(cells, text)
+		if changes && r.Change != nil {
+			row = append(row, figureCell(r.Change.Shown))
+		} else if changes {
+			row = append(row, cell{})
 		}
-		blank := make([]string, len(cells))
+		blank := make([]cell, len(row))
 		for i, j := range r.Clauses {
 			if i > 0 {
-				cells = append([]string(nil), blank...)
+				row = slices.Clone(blank)
 			}
-			y := g.add(append(cells, j.Need, gradeText(j.Grade))...)
-			g.paint(y, len(cells)+1, gradePaint(j.Grade))
+			g.add(append(row, cell{first: j.Need}, cell{first: gradeText(j.Grade), paint: gradePaint(j.Grade)}))
 		}
 		if len(r.Clauses) == 0 {
-			g.add(append(cells, make([]string, len(head)-len(cells))...)...)
+			g.add(append(row, make([]cell, len(head)-len(row))...))
 		}
 	}
 	return g
 }
 
-// figureText joins value, interval and marks: "412 ms [391, 440]¹".
-func figureText(s Shown) string {
-	t := s.Value
-	if s.Interval != "" {
-		t += " " + s.Interval
+// figureCell is a value with its interval: "412 ms [391, 440]¹".
+func figureCell(s Shown) cell {
+	if s.Interval == "" {
+		return cell{first: s.Value + superscript(s.Marks)}
 	}
-	return t + superscript(s.Marks)
+	return cell{first: s.Value, second: s.Interval + superscript(s.Marks)}
 }
+
+// figureText is the cell on one line.
+func figureText(s Shown) string { return figureCell(s).joined() }
 
 func gradeText(g contract.Grade) string {
 	if g == contract.Fail {
