@@ -7,7 +7,7 @@ time=${FUZZTIME:-20s}
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-fuzz() { go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -parallel 2 "$1" 2>&1 | tee "$log"; }
+fuzz() { go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 10x -parallel 2 "$1" 2>&1 | tee "$log"; }
 
 n=0
 for package in $(go list ./...); do
