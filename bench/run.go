@@ -65,7 +65,11 @@ type TargetError struct {
 
 // Error names the variant, what happened and the next step.
 func (e *TargetError) Error() string {
-	return fmt.Sprintf("reaching %s: %v\n  hint: check that the server is up and that its url, model and key in the suite are right", e.Variant, e.Err)
+	what, hint, found := strings.Cut(e.Err.Error(), "hint: ")
+	if !found {
+		hint = "check that the server is up and that its url, model and key in the suite are right"
+	}
+	return fmt.Sprintf("reaching %s: %s\n  hint: %s", e.Variant, strings.TrimSpace(what), strings.TrimSpace(hint))
 }
 
 // Unwrap returns what happened.
@@ -258,6 +262,22 @@ func (v Variant) target(s *Suite, getenv func(string) string) (llm.Target, error
 		}
 		return os.ReadFile(name)
 	}
+	if err := v.secrets(&t, getenv, below); err != nil {
+		return t, err
+	}
+	if v.CA != "" {
+		pem, err := below(v.CA)
+		if err != nil {
+			return t, fmt.Errorf("reading the certificates: %w", err)
+		}
+		t.CA = pem
+	}
+	return t, nil
+}
+
+// secrets fills in what the suite gives by reference: the key, a proxy with a
+// password, headers.
+func (v Variant) secrets(t *llm.Target, getenv func(string) string, below func(string) ([]byte, error)) error {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
@@ -277,27 +297,18 @@ func (v Variant) target(s *Suite, getenv func(string) string) (llm.Target, error
 	}
 	var err error
 	if t.Key, err = resolved("key", v.Key.String()); err != nil {
-		return t, err
+		return err
 	}
 	if t.Proxy, err = resolved("proxy", v.Proxy); err != nil {
-		return t, err
+		return err
 	}
+	t.Headers = make(map[string]string, len(v.Headers))
 	for name, value := range v.Headers {
-		if t.Headers == nil {
-			t.Headers = make(map[string]string)
-		}
 		if t.Headers[name], err = resolved("header "+name, value); err != nil {
-			return t, err
+			return err
 		}
 	}
-	if v.CA != "" {
-		pem, err := below(v.CA)
-		if err != nil {
-			return t, fmt.Errorf("reading the certificates: %w", err)
-		}
-		t.CA = pem
-	}
-	return t, nil
+	return nil
 }
 
 // open makes the run directory with its first manifest and its journal.
