@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
@@ -58,7 +60,7 @@ func Open(dir string) (*Result, error) {
 		r.contract = s.Contract.Contract
 	}
 	if m.State == StateRunning {
-		m.Client = record.Certificate{Reasons: []string{"the run still goes on, or was killed: nobody certified its client"}}
+		m.Client = uncertified
 		m.Ledger = record.Ledger(records)
 	}
 	r.judge()
@@ -91,17 +93,31 @@ func (r *Result) judge() {
 	r.Report = report.Build(m, r.Records, v)
 }
 
-// unfit says why the whole run proves nothing.
+// unfit says why the whole run proves nothing. What it does not know is no
+// reason to trust: only a run that is done, by a client that is certified, with
+// the records that its manifest accounts for, proves anything.
 func (r *Result) unfit() []string {
-	reasons := append([]string(nil), r.Manifest.Client.Reasons...)
-	switch r.Manifest.State {
+	m := r.Manifest
+	reasons := append([]string(nil), m.Client.Reasons...)
+	if !m.Client.Fit && len(reasons) == 0 {
+		reasons = append(reasons, "nobody certified the client")
+	}
+	switch m.State {
+	case StateDone:
+	case StateRunning: // said by the certificate
 	case StateInterrupted:
 		reasons = append(reasons, "the run was interrupted before its plan was done")
 	case StateFailed:
 		reasons = append(reasons, "the run failed before its plan was done")
+	default:
+		reasons = append(reasons, fmt.Sprintf("the run is in a state that this program does not know: %q", m.State))
 	}
 	if r.Repair.Torn() {
 		reasons = append(reasons, "the journal is torn: "+r.Repair.String())
+	}
+	same := func(a, b record.LedgerRow) bool { return reflect.DeepEqual(a, b) }
+	if !slices.EqualFunc(m.Ledger, record.Ledger(r.Records), same) {
+		reasons = append(reasons, "the records are not those that the manifest accounts for")
 	}
 	return reasons
 }
@@ -137,12 +153,37 @@ func (r *Result) write() error {
 	return nil
 }
 
-// Mend repairs the torn journal of a run that was killed, seals its records and
-// says what was kept and cut. A sealed run is left alone.
+// Mend repairs the torn journal of a run that was killed, seals its records,
+// writes into the manifest how the run ended, and says what was kept and cut. Of a
+// sealed run that ended by itself it changes nothing.
 func Mend(dir string) (record.Repair, error) {
-	repair, err := record.Mend(record.OS(), dir)
+	m, err := record.ReadManifest(record.OS(), dir)
 	if err != nil {
-		return repair, fmt.Errorf("mending %s: %w", dir, err)
+		return record.Repair{}, fmt.Errorf("mending the run %s: %w\n  hint: name a run directory, such as runs/ID", dir, err)
+	}
+	repair, err := record.Mend(record.OS(), dir) // fails while the run still goes on
+	if err != nil {
+		return repair, err
+	}
+	if err := record.Seal(record.OS(), dir); err != nil {
+		return repair, fmt.Errorf("sealing the records of %s: %w", dir, err)
+	}
+	if m.State != StateRunning && !repair.Torn() {
+		return repair, nil
+	}
+	records, _, err := record.ReadAll(record.OS(), dir)
+	if err != nil {
+		return repair, fmt.Errorf("reading the records of %s: %w", dir, err)
+	}
+	m.Ledger = record.Ledger(records)
+	m.State = StateFailed
+	m.Client = uncertified
+	m.Notes = append(m.Notes, "the run was killed; its journal was mended: "+repair.String())
+	if err := record.WriteManifest(record.OS(), dir, m); err != nil {
+		return repair, fmt.Errorf("writing the manifest of %s: %w", dir, err)
 	}
 	return repair, nil
 }
+
+// uncertified is the certificate of a client that was killed before it had one.
+var uncertified = record.Certificate{Reasons: []string{"the run still goes on, or was killed: nobody certified its client"}}
