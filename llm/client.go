@@ -9,6 +9,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,7 +87,7 @@ var requests = sync.Pool{New: func() any { return new([]byte) }}
 
 // Do sends one request and reads its answer to the end. What became of it goes
 // on rec, which belongs to the call until it returns: everything but Due, Admit
-// and what was asked. Times count from epoch, an instant of time.Now at the
+// and what was asked; its Events start empty, in the capacity that they have. Times count from epoch, an instant of time.Now at the
 // run's start. Each call ends in exactly one outcome; a cancelled context ends
 // it at once, as client_cancelled if its cause is ErrPlanned, else interrupted.
 //
@@ -199,15 +200,19 @@ var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
 // fields returns the header fields of every request but those of framing.
 func (t *Target) fields() [][2]string {
 	f := [][2]string{
-		{"User-Agent", "assay"},
 		{"Accept", "text/event-stream, application/json"},
 		{"Accept-Encoding", "identity"},
 	}
 	if t.Key != "" {
 		f = append(f, [2]string{"Authorization", "Bearer " + t.Key})
 	}
+	agent := true
 	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
 		f = append(f, [2]string{name, t.Headers[name]})
+		agent = agent && !strings.EqualFold(name, "User-Agent")
+	}
+	if agent {
+		f = append(f, [2]string{"User-Agent", "assay"})
 	}
 	return f
 }

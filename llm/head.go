@@ -136,7 +136,7 @@ func (h *head) field(name, value []byte) error {
 			media, _, _ := bytes.Cut(value, []byte(";"))
 			media = bytes.TrimSpace(media)
 			h.sse = is(media, "text/event-stream")
-			h.json = is(media, "application/json") || bytes.HasSuffix(bytes.ToLower(media), []byte("+json"))
+			h.json = is(media, "application/json") || is(media[max(0, len(media)-len("+json")):], "+json")
 		}
 	case len("Content-Length"):
 		if is(name, "content-length") {

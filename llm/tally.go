@@ -241,7 +241,7 @@ func (t *tally) kind(c *chunk) record.Kind {
 func (t *tally) add(kind record.Kind, e *Event, payload int) {
 	ev := record.Event{
 		At: t.q.instant(t.frag.at), Lag: t.frag.lag, Read: t.frag.read,
-		Bytes: uint32(min(payload, math.MaxUint32)), Kind: kind,
+		Bytes: uint32(min(int64(payload), math.MaxUint32)), Kind: kind,
 	}
 	if e != nil && e.Emit > 0 {
 		ev.Emit = record.At(time.Duration(e.Emit - t.q.epoch.UnixNano()))

@@ -111,6 +111,9 @@ func (t Target) Validate() error {
 		fault("key: it holds a space at an end or a control character, such as the line break at the end of a file")
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
+		if t.Key != "" && strings.EqualFold(name, "Authorization") {
+			fault("header %s: there is a key too, which is sent in it; give one of them", name)
+		}
 		if err := checkHeader(name, t.Headers[name]); err != nil {
 			faults = append(faults, err)
 		}

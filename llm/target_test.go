@@ -32,6 +32,9 @@ func TestTargetFaultsComeTogether(t *testing.T) {
 			t.Errorf("url %q passes", u)
 		}
 	}
+	if (Target{URL: "http://h", Key: "k", Headers: map[string]string{"authorization": "Basic x"}}).Validate() == nil {
+		t.Error("two credentials pass")
+	}
 	if err := (Target{URL: "http://h"}).Validate(); err != nil {
 		t.Errorf("a target of a URL alone: %v", err)
 	}

@@ -191,7 +191,7 @@ func checkRecord(t testing.TB, r *record.Record) {
 func TestDoStreamsAnAnswer(t *testing.T) {
 	s := serve(t, answer(eventA+eventA+eventStop+eventUsage+eventDone))
 	c := client(t, Target{URL: s.url(), Model: "m"})
-	for i := range 3 {
+	for i := range 10 {
 		rec, a := ask(t, t.Context(), c, chat("hi"))
 		if rec.Outcome != record.OK || a.Text != "aa" || rec.Finish != "stop" {
 			t.Fatalf("outcome %s (%s), text %q, finish %q", rec.Outcome, rec.Detail, a.Text, rec.Finish)
@@ -199,10 +199,12 @@ func TestDoStreamsAnAnswer(t *testing.T) {
 		if rec.Reused != (i > 0) {
 			t.Errorf("request %d: reused %v", i, rec.Reused)
 		}
+		if read := rec.Events[0].Read; read < 1 || read > 3 { // head, body and end are written apart
+			t.Errorf("request %d: the first event is of read %d of its answer", i, read)
+		}
 		if n, _ := rec.Output.N(); n != 2 {
 			t.Errorf("output %d tokens", n)
 		}
-		t.Logf("%+v", rec)
 	}
 }
 
