@@ -213,7 +213,7 @@ func FuzzRecordDecode(f *testing.F) {
 	for _, r := range streams(3, 5, 6) {
 		f.Add(new(encoder).appendRecord(nil, &r))
 	}
-	full := Record{Shot: -1, Values: map[string]float64{"a": -0.0, "b": 1e300}, Events: []Event{{At: 5, Emit: 9, Read: 7}, {At: 3, Lag: -1}}}
+	full := Record{Shot: -1, Values: map[string]float64{"a": math.Copysign(0, -1), "b": 1e300}, Events: []Event{{At: 5, Emit: 9, Read: 7}, {At: 3, Lag: -1}}}
 	f.Add(new(encoder).appendRecord(nil, &full))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		var first, second Record

@@ -85,6 +85,7 @@ func (osFS) Open(name string) (File, error) { return wrapFile(os.Open(name)) }
 func (osFS) Create(name string) (File, error) {
 	return wrapFile(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644))
 }
+
 func (osFS) Edit(name string) (File, error)         { return wrapFile(os.OpenFile(name, os.O_RDWR, 0)) }
 func (osFS) Rename(from, to string) error           { return os.Rename(from, to) }
 func (osFS) Remove(name string) error               { return os.Remove(name) }

@@ -56,8 +56,10 @@ func TestViewsGiveEveryToolsNumbers(t *testing.T) {
 		"llmperf":        {"ttft": 250, "itl": 35.714285714, "e2e": 750},
 		"hf":             {"ttft": 250, "itl": 25, "e2e": 753},
 		"mlperf":         {"ttft": 300, "tpot": 25, "e2e": 800},
-		"assay": {"ttft": 300, "ttft.service": 240, "first_event": 90, "tpot": 25, "itl": 25, "itl_p50": 25,
-			"icl": 100, "icl_p50": 100, "e2e": 800, "lag": 60},
+		"assay": {
+			"ttft": 300, "ttft.service": 240, "first_event": 90, "tpot": 25, "itl": 25, "itl_p50": 25,
+			"icl": 100, "icl_p50": 100, "e2e": 800, "lag": 60,
+		},
 	}
 	passes := []string{"vllm"} // an SLO of TTFT ≤ 200 ms
 	r := golden()

@@ -121,24 +121,37 @@ func outputAmount(r *Record, add func(Instant, float64)) {
 }
 
 var metrics = []Metric{
-	{Name: "ttft", Title: "TTFT", Unit: Nanoseconds, Doc: "time to first token from the schedule: t_first − t_due; free of coordinated omission",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.First()), r.Due) }},
-	{Name: "ttft.service", Title: "TTFT (service)", Unit: Nanoseconds, Doc: "time to first token from the first byte sent: t_first − t_send",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.First()), r.Send) }},
-	{Name: "ttfa", Title: "TTFA", Unit: Nanoseconds, Doc: "time to the first token of the answer, reasoning left out: t_first_out − t_due",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.FirstAnswer()), r.Due) }},
-	{Name: "ttst", Title: "second token gap", Unit: Nanoseconds, Doc: "t_second − t_first",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.Second()), at(r.First())) }},
-	{Name: "ttfb", Title: "first byte", Unit: Nanoseconds, Doc: "response header from the first byte sent: t_header − t_send; often just a flushed header, never a TTFT",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, r.Header, r.Send) }},
-	{Name: "tpot", Title: "TPOT", Unit: Nanoseconds, Doc: "time per output token after the first event: (t_last − t_first)/(N − n1); n1 = tokens of the first event, 1 if unknown",
+	{
+		Name: "ttft", Title: "TTFT", Unit: Nanoseconds, Doc: "time to first token from the schedule: t_first − t_due; free of coordinated omission",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.First()), r.Due) },
+	},
+	{
+		Name: "ttft.service", Title: "TTFT (service)", Unit: Nanoseconds, Doc: "time to first token from the first byte sent: t_first − t_send",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.First()), r.Send) },
+	},
+	{
+		Name: "ttfa", Title: "TTFA", Unit: Nanoseconds, Doc: "time to the first token of the answer, reasoning left out: t_first_out − t_due",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.FirstAnswer()), r.Due) },
+	},
+	{
+		Name: "ttst", Title: "second token gap", Unit: Nanoseconds, Doc: "t_second − t_first",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.Second()), at(r.First())) },
+	},
+	{
+		Name: "ttfb", Title: "first byte", Unit: Nanoseconds, Doc: "response header from the first byte sent: t_header − t_send; often just a flushed header, never a TTFT",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, r.Header, r.Send) },
+	},
+	{
+		Name: "tpot", Title: "TPOT", Unit: Nanoseconds, Doc: "time per output token after the first event: (t_last − t_first)/(N − n1); n1 = tokens of the first event, 1 if unknown",
 		Values: func(r *Record, to []float64) []float64 {
 			if v, ok := r.TPOT(); ok {
 				return append(to, v)
 			}
 			return to
-		}},
-	{Name: "icl", Title: "ICL", Unit: Nanoseconds, Doc: "inter-chunk latency: gaps between payload events, one number a gap, pooled over requests",
+		},
+	},
+	{
+		Name: "icl", Title: "ICL", Unit: Nanoseconds, Doc: "inter-chunk latency: gaps between payload events, one number a gap, pooled over requests",
 		Values: func(r *Record, to []float64) []float64 {
 			var last Instant
 			for i := range r.Events {
@@ -148,8 +161,10 @@ var metrics = []Metric{
 				}
 			}
 			return to
-		}},
-	{Name: "itl", Title: "ITL", Unit: Nanoseconds, Doc: "inter-token latency, weighted by tokens: the gap of event i counts k_i times as gap/k_i, pooled over requests",
+		},
+	},
+	{
+		Name: "itl", Title: "ITL", Unit: Nanoseconds, Doc: "inter-token latency, weighted by tokens: the gap of event i counts k_i times as gap/k_i, pooled over requests",
 		Values: func(r *Record, to []float64) []float64 {
 			k, ok := r.eventTokens()
 			if !ok {
@@ -171,8 +186,10 @@ var metrics = []Metric{
 				last = e.At
 			}
 			return to
-		}},
-	{Name: "gap.max", Title: "longest gap", Unit: Nanoseconds, Doc: "the longest gap between payload events of a request",
+		},
+	},
+	{
+		Name: "gap.max", Title: "longest gap", Unit: Nanoseconds, Doc: "the longest gap between payload events of a request",
 		Values: func(r *Record, to []float64) []float64 {
 			var last Instant
 			longest, has := 0.0, false
@@ -190,12 +207,18 @@ var metrics = []Metric{
 				return to
 			}
 			return append(to, longest)
-		}},
-	{Name: "e2e", Title: "E2E", Unit: Nanoseconds, Doc: "end to end from the schedule: t_last − t_due",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.Last()), r.Due) }},
-	{Name: "e2e.service", Title: "E2E (service)", Unit: Nanoseconds, Doc: "end to end from the first byte sent: t_last − t_send",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.Last()), r.Send) }},
-	{Name: "ntpot", Title: "NTPOT", Unit: Nanoseconds, Doc: "end to end per output token: (t_last − t_due)/N",
+		},
+	},
+	{
+		Name: "e2e", Title: "E2E", Unit: Nanoseconds, Doc: "end to end from the schedule: t_last − t_due",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.Last()), r.Due) },
+	},
+	{
+		Name: "e2e.service", Title: "E2E (service)", Unit: Nanoseconds, Doc: "end to end from the first byte sent: t_last − t_send",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, at(r.Last()), r.Send) },
+	},
+	{
+		Name: "ntpot", Title: "NTPOT", Unit: Nanoseconds, Doc: "end to end per output token: (t_last − t_due)/N",
 		Values: func(r *Record, to []float64) []float64 {
 			d, ok := at(r.Last()).Sub(r.Due)
 			n, known := r.Output.N()
@@ -203,21 +226,29 @@ var metrics = []Metric{
 				return to
 			}
 			return append(to, float64(d)/float64(n))
-		}},
-	{Name: "user_rate", Title: "user rate", Unit: TokensPerSecond, Higher: true, Doc: "tokens per second that one user sees: 1/TPOT of each request",
+		},
+	},
+	{
+		Name: "user_rate", Title: "user rate", Unit: TokensPerSecond, Higher: true, Doc: "tokens per second that one user sees: 1/TPOT of each request",
 		Values: func(r *Record, to []float64) []float64 {
 			if v, ok := r.TPOT(); ok && v > 0 {
 				return append(to, 1e9/v)
 			}
 			return to
-		}},
-	{Name: "lag", Title: "schedule lag", Unit: Nanoseconds, Doc: "how late the client sent: t_send − t_due",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, r.Send, r.Due) }},
-	{Name: "connect", Title: "connect", Unit: Nanoseconds, Doc: "dial and TLS of requests that needed a new connection",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, r.ConnEnd, r.ConnStart) }},
+		},
+	},
+	{
+		Name: "lag", Title: "schedule lag", Unit: Nanoseconds, Doc: "how late the client sent: t_send − t_due",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, r.Send, r.Due) },
+	},
+	{
+		Name: "connect", Title: "connect", Unit: Nanoseconds, Doc: "dial and TLS of requests that needed a new connection",
+		Values: func(r *Record, to []float64) []float64 { return dur(to, r.ConnEnd, r.ConnStart) },
+	},
 	{Name: "prompt_length", Title: "prompt length", Unit: TokenUnit, Doc: "prompt tokens of a request, as the server counts them", Values: tokens(func(r *Record) Count { return r.Prompt })},
 	{Name: "output_length", Title: "output length", Unit: TokenUnit, Doc: "output tokens of a request, as the server counts them", Values: tokens(func(r *Record) Count { return r.Output })},
-	{Name: "cached", Title: "cached prompt share", Unit: Proportion, Higher: true, Doc: "share of the prompt tokens that came from a prefix cache, request by request: cached/prompt",
+	{
+		Name: "cached", Title: "cached prompt share", Unit: Proportion, Higher: true, Doc: "share of the prompt tokens that came from a prefix cache, request by request: cached/prompt",
 		Values: func(r *Record, to []float64) []float64 {
 			c, ok := r.Cached.N()
 			p, known := r.Prompt.N()
@@ -225,31 +256,42 @@ var metrics = []Metric{
 				return to
 			}
 			return append(to, float64(c)/float64(p))
-		}},
+		},
+	},
 
-	{Name: "failed", Title: "failed", Unit: Proportion, Indicator: true, Doc: "requests that failed, of those offered and not dropped by the client",
-		Values: indicator(func(r *Record) bool { return r.Outcome.Group() == GroupFailed })},
-	{Name: "completed", Title: "completed", Unit: Proportion, Higher: true, Indicator: true, Doc: "requests that completed, of those offered and not dropped by the client",
-		Values: indicator((*Record).Success)},
-	{Name: "truncated", Title: "truncated", Unit: Proportion, Indicator: true, Doc: "requests that ended at the token limit (finish_reason length)",
-		Values: indicator(func(r *Record) bool { return r.Success() && r.Finish == "length" })},
+	{
+		Name: "failed", Title: "failed", Unit: Proportion, Indicator: true, Doc: "requests that failed, of those offered and not dropped by the client",
+		Values: indicator(func(r *Record) bool { return r.Outcome.Group() == GroupFailed }),
+	},
+	{
+		Name: "completed", Title: "completed", Unit: Proportion, Higher: true, Indicator: true, Doc: "requests that completed, of those offered and not dropped by the client",
+		Values: indicator((*Record).Success),
+	},
+	{
+		Name: "truncated", Title: "truncated", Unit: Proportion, Indicator: true, Doc: "requests that ended at the token limit (finish_reason length)",
+		Values: indicator(func(r *Record) bool { return r.Success() && r.Finish == "length" }),
+	},
 
 	{Name: "output_tokens", Title: "output tokens", Unit: TokenUnit, Higher: true, Doc: "output tokens, each counted at the instant its event arrived", Amount: outputAmount},
-	{Name: "prompt_tokens", Title: "prompt tokens", Unit: TokenUnit, Higher: true, Doc: "prompt tokens of completed requests, counted at the first token",
+	{
+		Name: "prompt_tokens", Title: "prompt tokens", Unit: TokenUnit, Higher: true, Doc: "prompt tokens of completed requests, counted at the first token",
 		Amount: func(r *Record, add func(Instant, float64)) {
 			if n, ok := r.Prompt.N(); ok && r.Success() && r.First() != nil {
 				add(r.First().At, float64(n))
 			}
-		}},
+		},
+	},
 	{Name: "offered", Title: "offered requests", Unit: Requests, Higher: true, Doc: "requests by their due instant", Amount: instants(func(r *Record) Instant { return r.Due })},
 	{Name: "sent", Title: "sent requests", Unit: Requests, Higher: true, Doc: "requests by the instant of their first byte", Amount: instants(func(r *Record) Instant { return r.Send })},
-	{Name: "requests", Title: "completed requests", Unit: Requests, Higher: true, Doc: "completed requests by the end of their answer",
+	{
+		Name: "requests", Title: "completed requests", Unit: Requests, Higher: true, Doc: "completed requests by the end of their answer",
 		Amount: instants(func(r *Record) Instant {
 			if !r.Success() {
 				return 0
 			}
 			return r.EOF
-		})},
+		}),
+	},
 }
 
 // Metrics returns the catalogue, in the order in which a report shows it. The
@@ -263,13 +305,15 @@ func Find(name string) (Metric, bool) {
 		return metrics[i], true
 	}
 	if key, ok := strings.CutPrefix(name, "value."); ok && key != "" {
-		return Metric{Name: name, Title: key, Unit: Points, Higher: true, Doc: "the value " + key + " that a check wrote on each record",
+		return Metric{
+			Name: name, Title: key, Unit: Points, Higher: true, Doc: "the value " + key + " that a check wrote on each record",
 			Values: func(r *Record, to []float64) []float64 {
 				if v, ok := r.Values[key]; ok {
 					return append(to, v)
 				}
 				return to
-			}}, true
+			},
+		}, true
 	}
 	return Metric{}, false
 }

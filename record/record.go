@@ -2,7 +2,10 @@ package record
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -34,6 +37,12 @@ func (t Instant) Sub(u Instant) (d time.Duration, ok bool) {
 	return time.Duration(t - u), true
 }
 
+// MarshalJSON writes the offset in nanoseconds, or null.
+func (t Instant) MarshalJSON() ([]byte, error) { return Count(t).MarshalJSON() }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Instant) UnmarshalJSON(b []byte) error { return (*Count)(t).UnmarshalJSON(b) }
+
 // Count is a number of tokens that may be unknown. The zero Count is unknown;
 // it is not 0. Build one with Tokens, read one with N.
 type Count int64 // the number plus one
@@ -50,6 +59,29 @@ func (c Count) N() (n int64, ok bool) {
 		return 0, false
 	}
 	return int64(c - 1), true
+}
+
+// MarshalJSON writes the number, or null.
+func (c Count) MarshalJSON() ([]byte, error) {
+	n, ok := c.N()
+	if !ok {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, n, 10), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Count) UnmarshalJSON(b []byte) error {
+	*c = 0
+	if string(b) == "null" {
+		return nil
+	}
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil || n < 0 || n == math.MaxInt64 {
+		return fmt.Errorf("%.40q is neither a number from 0 on nor null", b)
+	}
+	*c = Tokens(n)
+	return nil
 }
 
 // Kind says what an Event carried.
@@ -353,9 +385,9 @@ func (r *Record) eventTokens() (tokens []int64, ok bool) {
 // Window is a stretch of a run in which one variant was measured on one
 // workload: from the block's first due instant to its end by the schedule.
 type Window struct {
-	Variant  string
-	Workload string
-	Block    int
-	Start    Instant
-	End      Instant
+	Variant  string  `json:"variant"`
+	Workload string  `json:"workload"`
+	Block    int     `json:"block"`
+	Start    Instant `json:"start_ns"`
+	End      Instant `json:"end_ns"`
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -287,17 +288,17 @@ const duckQuery = `
 import duckdb, pandas, sys
 f = sys.argv[1]
 q = "select quantile_cont(ttft_ns, 0.99) from '%s' where phase = 'measured'" % f
-print(repr(duckdb.sql(q).fetchone()[0]))
+print(repr(duckdb.sql(q).fetchall()[0][0]))
 d = pandas.read_parquet(f)
 print(repr(float(d[d.phase == "measured"].ttft_ns.quantile(0.99))))
 print(len(d), int(d.ttft_ns.isna().sum()))
-print(duckdb.sql("select sum(len(event_at_ns)), sum(list_sum(event_bytes)), count(*) filter (labels['tier'] = 'gold') from '%s'" % f).fetchone())
+print(duckdb.sql("select sum(len(event_at_ns)), sum(list_sum(event_bytes)), count(*) filter (labels['tier'] = 'gold') from '%s'" % f).fetchall()[0])
 `
 
 func TestParquetOpensInDuckDB(t *testing.T) {
 	python := os.Getenv("ASSAY_PYTHON")
-	if os.Getenv("ASSAY_SLOW") != "1" || python == "" {
-		t.Skip("needs ASSAY_SLOW=1, and in ASSAY_PYTHON a python with duckdb, pandas and pyarrow")
+	if python == "" {
+		t.Skip("ASSAY_PYTHON is not set: make test-parquet installs DuckDB and pandas and sets it")
 	}
 	all := streams(9, 5000, 30)
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -338,10 +339,12 @@ func TestParquetOpensInDuckDB(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	for i, want := range []float64{duck, numpy} {
-		if got, err := strconv.ParseFloat(lines[i], 64); err != nil || got != want {
-			t.Errorf("p99 of ttft_ns = %s, want %.17g", lines[i], want)
-		}
+	// DuckDB's releases differ in how they round the same formula.
+	if got, err := strconv.ParseFloat(lines[0], 64); err != nil || got != duck && got != numpy && got != math.Nextafter(numpy, got) {
+		t.Errorf("DuckDB: p99 of ttft_ns = %s, want %.17g within one unit in the last place", lines[0], numpy)
+	}
+	if got, err := strconv.ParseFloat(lines[1], 64); err != nil || got != numpy {
+		t.Errorf("pandas: p99 of ttft_ns = %s, want %.17g", lines[1], numpy)
 	}
 	if got, want := lines[2], fmt.Sprint(len(all), " ", undefined); got != want {
 		t.Errorf("rows and nulls = %s, want %s", got, want)

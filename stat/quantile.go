@@ -100,9 +100,13 @@ func type7(sorted []float64, p float64) float64 {
 	case math.IsInf(b, 1):
 		return b
 	}
-	// The weighted form cannot overflow as a+(b-a)f can; the clamp keeps its
-	// rounding between the neighbours.
-	return math.Max(a, math.Min(b, a*(1-f)+b*f))
+	// Rounded as numpy does (and with it pandas and Polars), so that the three
+	// agree with us to the last bit; the clamp is for differences that overflow.
+	x := a + float64((b-a)*f)
+	if f >= .5 {
+		x = b - float64((b-a)*(1-f))
+	}
+	return math.Max(a, math.Min(b, x))
 }
 
 // ranks gives the largest lo with P(binomial(n,p) < lo) <= tail (0: none) and
