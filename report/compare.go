@@ -273,8 +273,15 @@ func (r *CompareRow) judge(notes *footnotes) {
 		r.Word = wordLower
 	}
 	least := stat.Detectable(est)
-	if math.IsInf(least, 0) || math.IsNaN(least) {
-		r.Least = Shown{Value: missing, Marks: notes.add(nil, "without both bounds of the change there is no least detectable one")}
+	why := ""
+	switch {
+	case math.IsInf(least, 0) || math.IsNaN(least):
+		why = "without both bounds of the change there is no least detectable one"
+	case least == 0:
+		why = "an interval without width does not tell what could be detected"
+	}
+	if why != "" {
+		r.Least = Shown{Value: missing, Marks: notes.add(nil, why)}
 		return
 	}
 	r.Detectable = &least

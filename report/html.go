@@ -44,18 +44,18 @@ func styled(page, style string) string {
 
 // view is the document as the page lays it out.
 type view struct {
-	Doc          *Document
-	Name         string
-	IDs          []string
-	Clauses      []clauseView
-	Workloads    []workloadView
-	BinText      string
-	Legend       []legend
-	TimeLegend   []legend
-	ClientLegend []legend
-	Time         []chart
-	Client       []chart
-	Facts        []fact
+	Doc        *Document
+	Name       string
+	IDs        []string
+	Clauses    []clauseView
+	Workloads  []workloadView
+	BinText    string
+	Legend     []legend
+	TimeLegend []legend
+	Time       []chart
+	Client     []chart
+	More       []string // reasons against the client that its line leaves out
+	Facts      []fact
 }
 
 type fact struct{ Name, Text string }
@@ -77,7 +77,7 @@ type workloadView struct {
 // HTML writes the report as one self-contained page: it makes no network
 // request, runs no script and holds all that the document has.
 func HTML(w io.Writer, d *Document) error {
-	v := view{Doc: d, Name: orElse(d.Run.Name, "run"), IDs: ids(d), Facts: facts(d)}
+	v := view{Doc: d, Name: orElse(d.Run.Name, "run"), IDs: ids(d), More: moreReasons(d), Facts: facts(d)}
 	if d.Verdict != nil {
 		v.Clauses = clauseViews(d.Verdict.Clauses)
 	}
@@ -88,8 +88,11 @@ func HTML(w io.Writer, d *Document) error {
 		v.Workloads = append(v.Workloads, workloadViewOf(d, &d.Workloads[i]))
 	}
 	v.Time, v.BinText = timeCharts(d)
-	v.TimeLegend = append(slices.Clone(v.Legend), legend{"failed", "cf"})
-	v.Client, v.ClientLegend = clientCharts(d.Client.Seconds)
+	v.TimeLegend = v.Legend
+	if slices.ContainsFunc(d.Series, func(s Series) bool { return slices.Max(s.Failed) > 0 }) {
+		v.TimeLegend = append(slices.Clone(v.Legend), legend{"failed", "cf"})
+	}
+	v.Client = clientCharts(d.Client.Seconds)
 	b := bufio.NewWriter(w)
 	if err := htmlPage.ExecuteTemplate(b, "page", v); err != nil {
 		return fmt.Errorf("writing the page: %w", err)

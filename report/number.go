@@ -248,7 +248,7 @@ func (c signedScale) decimals(e stat.Estimate) int {
 	switch {
 	case c.unit != " %" && c.unit != " pt":
 		return places(firstFinite(e.Value, e.Hi, e.Lo)*c.by, 3)
-	case largest < .995:
+	case largest > 0 && largest < .995:
 		return 2
 	case math.Abs(e.Value-c.zero)*c.by >= 99.95:
 		return 0
@@ -288,7 +288,7 @@ func superscript(marks []int) string {
 	var b strings.Builder
 	for i, n := range marks {
 		if i > 0 {
-			b.WriteString("˒")
+			b.WriteByte(',')
 		}
 		for _, r := range strconv.Itoa(n) {
 			b.WriteRune([]rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[r-'0'])

@@ -280,12 +280,21 @@ func (f *footnotes) figure(e stat.Estimate) (marks []int) {
 		default:
 			continue
 		}
-		marks = f.add(marks, w.Text)
+		marks = f.add(marks, general(w))
 	}
 	if len(marks) == 0 && !e.Estimable() {
 		marks = f.add(marks, "a bound is missing: "+fallback(e))
 	}
 	return marks
+}
+
+// general is the text of a warning without what is special to one figure (the
+// page and the JSON have that), so that like figures share a footnote.
+func general(w stat.Warning) string {
+	if need, _, cut := strings.Cut(w.Text, " (effective; "); cut && w.Code == stat.CodeFew {
+		return need + " independent observations"
+	}
+	return w.Text
 }
 
 // fallback is the first warning, whatever it is.

@@ -63,9 +63,9 @@ func (s *Series) active(i int) bool {
 }
 
 // clientCharts draws the client's health, second by second.
-func clientCharts(seconds []record.ClientSecond) (charts []chart, legends []legend) {
+func clientCharts(seconds []record.ClientSecond) []chart {
 	if len(seconds) == 0 {
-		return nil, nil
+		return nil
 	}
 	last := 0
 	for _, s := range seconds {
@@ -89,7 +89,7 @@ func clientCharts(seconds []record.ClientSecond) (charts []chart, legends []lege
 		return out
 	}
 	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
-	charts = []chart{
+	charts := []chart{
 		overTime("Lag of sending and of stamping, p99 of each second", "ms", bin, []trace{
 			{name: "send lag p99", class: "c0", values: series(func(s record.ClientSecond) float64 { return ms(s.SendLagP99) })},
 			{name: "stamp lag p99", class: "c1", values: series(func(s record.ClientSecond) float64 { return ms(s.StampLagP99) })},
@@ -105,5 +105,19 @@ func clientCharts(seconds []record.ClientSecond) (charts []chart, legends []lege
 			{name: "GC pause", class: "c1", values: series(func(s record.ClientSecond) float64 { return ms(s.GCPauseMax) })},
 		}),
 	}
-	return charts, []legend{{"send lag, CPU, stall, scheduler", "c0"}, {"stamp lag, GC pause", "c1"}}
+	for i := range charts {
+		charts[i].Legend = names(charts[i].Lines)
+	}
+	return charts
+}
+
+// names is the legend of a chart that has several lines.
+func names(lines []line) (out []legend) {
+	if len(lines) < 2 {
+		return nil
+	}
+	for _, l := range lines {
+		out = append(out, legend{l.Tip, l.Class})
+	}
+	return out
 }
