@@ -221,6 +221,14 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	if k := w.take(); k != nil || len(w.idle) != 0 {
 		t.Errorf("take gave a connection that is too old, or kept one: %v, %d", k, len(w.idle))
 	}
+	k, err := w.dial(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if w.put(k); len(w.idle) != 0 {
+		t.Error("a connection was kept after Close")
+	}
 }
 
 // TestKernelStamps holds that on Linux sockets each event knows how long it lay

@@ -171,6 +171,9 @@ func TestLimitsOfTime(t *testing.T) {
 					if got := time.Since(start); rec.Outcome != tt.want || got != tt.after {
 						t.Errorf("%s (%s) after %v, want %s after %v", rec.Outcome, rec.Detail, got, tt.want, tt.after)
 					}
+					if tt.after == 0 && (rec.Send.Set() || rec.ConnStart.Set()) {
+						t.Error("dialled or sent although it was stopped before")
+					}
 					c.Close()
 					time.Sleep(48 * time.Hour) // until the server has noticed
 				})
