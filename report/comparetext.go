@@ -22,7 +22,7 @@ func CompareText(w io.Writer, c *Comparison, o TextOptions) error {
 		if len(t.Rows) == 0 {
 			continue
 		}
-		g := new(grid)
+		g := &grid{tail: 2}
 		g.add(texts("", "A", "B", "B against A", "detectable", ""))
 		for _, r := range t.Rows {
 			word := cell{first: r.Word, paint: dimPaint}

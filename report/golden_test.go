@@ -19,6 +19,7 @@ var update = flag.Bool("update", false, "rewrite testdata")
 var renderers = map[string]func(io.Writer, *Document) error{
 	"text.txt":    func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 130}) },
 	"folded.txt":  func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 100}) },
+	"eighty.txt":  renderersAt(80),
 	"narrow.txt":  func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 60}) },
 	"colour.txt":  func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 130, Colour: true}) },
 	"pull.md":     Markdown,

@@ -193,8 +193,12 @@ func texts(s ...string) []cell {
 	return out
 }
 
-// grid is a table; the first row is its head.
-type grid struct{ rows [][]cell }
+// grid is a table; the first row is its head. The last columns, as many as tail
+// says, are short remarks that may stand beside the name of their row.
+type grid struct {
+	rows [][]cell
+	tail int
+}
 
 func (g *grid) add(row []cell) { g.rows = append(g.rows, row) }
 
@@ -222,7 +226,8 @@ func (g *grid) widths(folded bool) (each []int, all int) {
 }
 
 // write draws the table as wide as the page lets it: a line a row, or two with
-// the second parts below, or a paragraph a row.
+// the second parts below, or two with the name and the remarks above, or a
+// paragraph a row.
 func (g *grid) write(p *page) {
 	if each, all := g.widths(false); all <= p.width {
 		for y, row := range g.rows {
@@ -232,7 +237,9 @@ func (g *grid) write(p *page) {
 	}
 	each, all := g.widths(true)
 	if all > p.width {
-		g.stack(p)
+		if !g.banners(p) {
+			g.stack(p)
+		}
 		return
 	}
 	for y, row := range g.rows {
@@ -257,6 +264,42 @@ func (p *page) row(row []cell, each []int, dim bool, text func(cell) string) {
 		b.WriteString(p.paint(t, paint) + strings.Repeat(" ", each[x]-columns(t)+2))
 	}
 	p.line(b.String())
+}
+
+// banners draws each row as a line with its name and its remarks, and one with
+// its figures below. It reports false, and draws nothing, where that is too wide.
+func (g *grid) banners(p *page) bool {
+	figures := grid{}
+	var heads []string
+	for y, row := range g.rows {
+		cut := len(row) - g.tail
+		head, wide := row[0].first, columns(row[0].first)
+		for x, c := range row[cut:] {
+			if t := c.joined(); y > 0 && t != "" {
+				label := "  " + strings.TrimLeft(g.rows[0][cut+x].first+" ", " ")
+				head += label + p.paint(t, c.paint)
+				wide += columns(label + t)
+			}
+		}
+		if wide > p.width {
+			return false
+		}
+		heads = append(heads, head)
+		figures.add(append([]cell{{first: "  "}}, row[1:cut]...))
+	}
+	each, all := figures.widths(false)
+	if all > p.width || len(g.rows[0]) < 3 {
+		return false
+	}
+	for y, row := range figures.rows {
+		if y > 0 && strings.TrimSpace(heads[y]) != "" {
+			p.line(heads[y])
+		}
+		if slices.ContainsFunc(row[1:], func(c cell) bool { return c.first != "" }) {
+			p.row(row, each, y == 0, cell.joined)
+		}
+	}
+	return true
 }
 
 // stack draws each row as its name with one line a cell below.

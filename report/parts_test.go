@@ -266,6 +266,23 @@ func TestCompareWarns(t *testing.T) {
 	}
 }
 
+func TestWrapKeepsEveryWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringOf(rapid.RuneFrom([]rune("ab 漢é.,%1 "))).Draw(t, "s")
+		width := rapid.IntRange(8, 60).Draw(t, "width")
+		lines := wrap(s, width)
+		for _, l := range lines {
+			if columns(l) > width {
+				t.Fatalf("%q is wider than %d", l, width)
+			}
+		}
+		got, want := strings.Join(lines, ""), strings.Join(strings.Fields(s), "")
+		if strings.ReplaceAll(got, " ", "") != want {
+			t.Fatalf("wrap(%q, %d) = %q", s, width, lines)
+		}
+	})
+}
+
 func TestTextFitsItsWidth(t *testing.T) {
 	d := usual().document(t)
 	for width := 40; width <= 200; width += 7 {

@@ -111,6 +111,7 @@ func (p *page) rows(d *Document, w *Workload) *grid {
 	}
 	if d.Verdict != nil {
 		head = append(head, "needs", "grade")
+		g.tail = 2
 	}
 	g.add(texts(head...))
 	for _, r := range w.Rows {
