@@ -210,6 +210,12 @@ func durationUnitHint(s, whole, fraction, name string) string {
 		"hr": "h", "hrs": "h", "hour": "h", "hours": "h", "msec": "ms", "milliseconds": "ms", "usec": "us", "nsec": "ns",
 		"S": "s", "H": "h", "M": "m", "MS": "ms", "Ms": "ms",
 	}
+	if f := strings.Fields(s); name == "" && len(f) == 2 && f[0] == number { // "5 min"
+		s, name = whole+f[1], f[1]
+		if _, known := find(timeUnits, name); known {
+			words[name] = name
+		}
+	}
 	switch {
 	case name == "":
 		return "write " + number + "s, if seconds are meant"
