@@ -238,3 +238,24 @@ func TestSuitesThatStandAlone(t *testing.T) {
 		t.Errorf("Parse = %v, want %s", err, want)
 	}
 }
+
+// TestPlacesBelowAFolder gives places that can be opened from where the user
+// stands.
+func TestPlacesBelowAFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b := broken{files: []txtar.File{
+		{Name: "suites/suite.yaml", Data: []byte("version: 1\nname: x\nvariants: {baseline: {sim: {}}}\nworkloads: {chat: {arrivals: {poisson: 8/s}, for: 5m, prompts: {file: p.jsonl}}}\ncontract: c.yaml\n")},
+		{Name: "suites/p.jsonl", Data: []byte("{}\n")},
+		{Name: "suites/c.yaml", Data: []byte("version: 1\nclauses: [{nede: p99(ttft) <= 1s}]\n")},
+	}}
+	b.lay(t, ".")
+	_, err := Load("suites/suite.yaml")
+	if err == nil {
+		t.Fatal("nothing is said against it")
+	}
+	for _, place := range []string{"suites/suite.yaml:4:71: ", ": suites/p.jsonl:1: ", "suites/c.yaml:2:12: "} {
+		if !strings.Contains(err.Error(), place) {
+			t.Errorf("%q is not in\n%v", place, err)
+		}
+	}
+}

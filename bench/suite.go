@@ -338,7 +338,7 @@ func (s *Suite) readSets(top *config.Node, root *os.Root) (faults config.Faults)
 		first[file] = name
 		set, err := readSet(root, file, format)
 		if err != nil {
-			faults = append(faults, setFaults(at.At("file"), file, err)...)
+			faults = append(faults, s.setFaults(at.At("file"), file, err)...)
 			continue
 		}
 		s.sets[file] = set
@@ -348,7 +348,7 @@ func (s *Suite) readSets(top *config.Node, root *os.Root) (faults config.Faults)
 
 // setFaults reports what is wrong with a prompt set where the suite names it:
 // each bad row by its file and line.
-func setFaults(at *config.Node, file string, err error) (faults config.Faults) {
+func (s *Suite) setFaults(at *config.Node, file string, err error) (faults config.Faults) {
 	errs := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		errs = joined.Unwrap()
@@ -359,9 +359,9 @@ func setFaults(at *config.Node, file string, err error) (faults config.Faults) {
 			faults = append(faults, at.Mark(fmt.Sprintf("reading %s: %v", file, reason(err)), "name a JSONL file in the suite's folder or below it"))
 			continue
 		}
-		place, hint := f.File, cmp.Or(f.Hint, "mend the file, or leave such rows out")
+		place, hint := filepath.Join(filepath.Dir(s.file), f.File), cmp.Or(f.Hint, "mend the file, or leave such rows out")
 		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", f.File, f.Line)
+			place = fmt.Sprintf("%s:%d", place, f.Line)
 		}
 		faults = append(faults, at.Mark(place+": "+f.What, hint))
 	}
