@@ -184,7 +184,7 @@ func (p *path) to(x, y float64) {
 
 // cumulative draws the distributions of one metric, one line a variant.
 func cumulative(curves []Curve, classOf func(string) string, dots func(c Curve) []quoted) chart {
-	c := chart{YLabel: "share of requests at most", About: "cumulative distributions, one line a variant"}
+	c := chart{About: "cumulative distributions, one line a variant"}
 	lo, hi := math.Inf(1), 0.0
 	for _, cv := range curves {
 		c.Title = cv.Title

@@ -167,6 +167,24 @@ func TestMissingIsNeverZero(t *testing.T) {
 	}
 }
 
+func TestNothingSentIsZero(t *testing.T) {
+	s := usual()
+	s.failing = 1
+	d := s.document(t)
+	found := false
+	for _, r := range d.Workloads[0].Rows {
+		if r.Quantity.Metric == "requests" || r.Quantity.Metric == "output_tokens" {
+			found = true
+			if v := r.Cells[0].Figure.Value; v != 0 {
+				t.Errorf("%s of a server that failed every request is %v", r.Name, v)
+			}
+		}
+	}
+	if !found {
+		t.Error("a server that failed every request has no rates, but 0 is what it gave")
+	}
+}
+
 func TestBuildIsBounded(t *testing.T) {
 	m, records := usual().build()
 	records[0].EOF = record.At(100 * 365 * 24 * time.Hour)

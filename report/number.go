@@ -236,8 +236,8 @@ func (c signedScale) above(e stat.Estimate) string {
 	return missing
 }
 
-// decimals gives one decimal to percentages and points, two where all are
-// below one, and none above a hundred.
+// decimals gives one decimal to percentages and points, two where value and both
+// bounds are below one, and none from a hundred on.
 func (c signedScale) decimals(e stat.Estimate) int {
 	largest := 0.0
 	for _, v := range []float64{e.Value, e.Lo, e.Hi} {
@@ -248,7 +248,7 @@ func (c signedScale) decimals(e stat.Estimate) int {
 	switch {
 	case c.unit != " %" && c.unit != " pt":
 		return places(firstFinite(e.Value, e.Hi, e.Lo)*c.by, 3)
-	case largest > 0 && largest < .995:
+	case largest > 0 && largest < .995 && e.Estimable():
 		return 2
 	case math.Abs(e.Value-c.zero)*c.by >= 99.95:
 		return 0

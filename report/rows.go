@@ -152,10 +152,26 @@ func (b *builder) measure(q contract.Quantity, variant, workload string) (stat.E
 	if err != nil {
 		return nothing(err.Error()), unit
 	}
-	if (q.Stat == "rate" || q.Stat == "count") && est.Value == 0 && warned(est, "gap") {
-		return nothing(undefinedText(est)), unit
+	if (q.Stat == "rate" || q.Stat == "count") && est.Value == 0 && b.untold(q.Metric, variant, workload) {
+		return nothing("the server tells no token counts"), unit
 	}
 	return est, unit
+}
+
+// untold reports whether the amount is one of tokens, and answers that had some
+// do not say how many.
+func (b *builder) untold(metric, variant, workload string) bool {
+	m, ok := record.Find(metric)
+	if !ok || m.Unit != record.TokenUnit || m.Amount == nil {
+		return false
+	}
+	return slices.ContainsFunc(b.records, func(r record.Record) bool {
+		told := r.Variant != variant || r.Workload != workload || r.Phase != record.Measured || r.First() == nil
+		if !told {
+			m.Amount(&r, func(record.Instant, float64) { told = true })
+		}
+		return !told
+	})
 }
 
 // nothing is the estimate of what cannot be measured.

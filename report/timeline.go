@@ -90,19 +90,19 @@ func clientCharts(seconds []record.ClientSecond) []chart {
 	}
 	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
 	charts := []chart{
-		overTime("Lag of sending and of stamping, p99 of each second", "ms", bin, []trace{
-			{name: "send lag p99", class: "c0", values: series(func(s record.ClientSecond) float64 { return ms(s.SendLagP99) })},
-			{name: "stamp lag p99", class: "c1", values: series(func(s record.ClientSecond) float64 { return ms(s.StampLagP99) })},
+		overTime("Lag, p99 of each second", "ms", bin, []trace{
+			{name: "sending", class: "c0", values: series(func(s record.ClientSecond) float64 { return ms(s.SendLagP99) })},
+			{name: "stamping", class: "c1", values: series(func(s record.ClientSecond) float64 { return ms(s.StampLagP99) })},
 		}),
-		overTime("CPU time of the client, of what it could have had", "%", bin, []trace{
+		overTime("CPU time, of what the client could have had", "%", bin, []trace{
 			{name: "CPU", class: "c0", values: series(func(s record.ClientSecond) float64 { return 100 * s.CPU })},
 		}),
 		overTime("Longest stall of the process", "ms", bin, []trace{
 			{name: "stall", class: "c0", values: series(func(s record.ClientSecond) float64 { return ms(s.Stall) })},
 		}),
-		overTime("Scheduler latency p99 and longest GC pause", "ms", bin, []trace{
+		overTime("Pauses", "ms", bin, []trace{
 			{name: "scheduler p99", class: "c0", values: series(func(s record.ClientSecond) float64 { return ms(s.SchedP99) })},
-			{name: "GC pause", class: "c1", values: series(func(s record.ClientSecond) float64 { return ms(s.GCPauseMax) })},
+			{name: "longest GC", class: "c1", values: series(func(s record.ClientSecond) float64 { return ms(s.GCPauseMax) })},
 		}),
 	}
 	for i := range charts {
