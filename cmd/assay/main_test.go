@@ -129,7 +129,9 @@ func TestSimServesAndStops(t *testing.T) {
 // TestDocumentedCommands runs every "$ assay" line of the documentation, in the
 // root of the repository. A line says how it ends with "# exits N".
 func TestDocumentedCommands(t *testing.T) {
-	t.Parallel()
+	if os.Getenv("ASSAY_SLOW") == "" {
+		t.Skip("ASSAY_SLOW is not set: this runs every documented command, which takes a minute")
+	}
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -175,26 +177,35 @@ func documented(t *testing.T, command, runs string) {
 			command = strings.ReplaceAll(command, "runs/"+name, last[at])
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `assay() { "$ASSAY" "$@"; }; assay `+command)
-	cmd.Dir = "../.."
+	if first, _, _ := strings.Cut(command, " "); first == "run" || first == "load" {
+		command += " --runs " + runs // not into the repository
+	}
+	bin := filepath.Join(t.TempDir(), "assay")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := filepath.Join(t.TempDir(), "assay")
 	if err := os.Symlink(self, bin); err != nil { // the test binary is assay when it is called so
 		t.Fatal(err)
 	}
-	cmd.Env = append(os.Environ(), "ASSAY="+bin, "ASSAY_RUNS="+runs)
-	out, err := cmd.CombinedOutput()
-	got := "0"
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
-		got = fmt.Sprint(ended.ExitCode())
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	if got != want {
-		t.Errorf("assay %s exits with %s, want %s:\n%s", command, got, want, out)
+	for try := 1; ; try++ {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", `assay() { "$ASSAY" "$@"; }; assay `+command)
+		cmd.Dir = "../.."
+		cmd.Env = append(os.Environ(), "ASSAY="+bin)
+		out, err := cmd.CombinedOutput()
+		got := "0"
+		var ended *exec.ExitError
+		if errors.As(err, &ended) {
+			got = fmt.Sprint(ended.ExitCode())
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		busy := got == "3" && strings.Contains(string(out), "client unfit") // as in exits
+		if got != want && !(busy && try < 10) {
+			t.Errorf("assay %s exits with %s, want %s:\n%s", command, got, want, out)
+		}
+		if got == want || !busy {
+			return
+		}
 	}
 }
