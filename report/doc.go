@@ -9,9 +9,9 @@
 // candidate against the baseline, the clauses beside the figures that they are
 // about, distributions, series over time, the check of the arrivals, the
 // client's certificate, footnotes. A renderer ([Text], [Markdown], [JUnit],
-// [JSON], [HTML]) writes the document and computes nothing. Every number is
-// printed once, by Build, so that two renderings of one run cannot disagree in
-// a digit.
+// [JSON], [HTML]) lays the document out and measures nothing. Every figure of the
+// tables is printed once, by Build, so that two renderings of one run cannot
+// disagree in a digit.
 //
 // [Compare] does the same for two variants, of one run or of two, metric by
 // metric, and adds what difference the records could have shown at all. It

@@ -66,7 +66,8 @@ type Workload struct {
 // Row is one quantity: a cell a variant, the change of the candidate, and the
 // clauses about it.
 type Row struct {
-	Name     string            `json:"name"` // "TTFT p99"
+	Name     string            `json:"name"`            // "TTFT p99"
+	Scope    string            `json:"scope,omitempty"` // only requests with these labels; "": all
 	Doc      string            `json:"doc,omitempty"`
 	Quantity contract.Quantity `json:"quantity"`
 	Unit     record.Unit       `json:"unit"`  // of the figures

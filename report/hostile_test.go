@@ -167,8 +167,8 @@ func checkXML(t *testing.T, out []byte) {
 var (
 	anyTag  = regexp.MustCompile(`<(/?[a-zA-Z!][a-zA-Z0-9]*)([^>]*)>`)
 	anyAttr = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9:-]*)="([^"]*)"`)
-	ownTags = strings.Fields("!doctype html head meta title style body main header h1 h2 h3 p span section strong code ul ol li dl dt dd div table thead tbody tr th td sup a br svg text line path rect circle figure figcaption details summary pre footer")
-	ownAttr = strings.Fields("lang charset http-equiv content name class viewBox aria-hidden aria-label role d x y x1 x2 y1 y2 width height text-anchor cx cy r title data-of href id colspan")
+	ownTags = strings.Fields("!doctype html head meta link title style body main header h1 h2 h3 p span section strong code ul ol li dl dt dd div table thead tbody tr th td sup a br svg text line path rect circle figure figcaption details summary pre footer")
+	ownAttr = strings.Fields("lang charset http-equiv content name class viewBox aria-hidden aria-label role d x y x1 x2 y1 y2 width height text-anchor cx cy r title data-of href rel id colspan")
 )
 
 // checkPage demands that the page holds no element and no attribute but its
@@ -187,7 +187,7 @@ func checkPage(t *testing.T, attack, page string) {
 			if !slices.Contains(ownAttr, a[1]) {
 				t.Fatalf("%q: foreign attribute %s in %s", attack, a[1], m[0])
 			}
-			if a[1] == "href" && !strings.HasPrefix(a[2], "#note-") {
+			if a[1] == "href" && !strings.HasPrefix(a[2], "#note-") && m[0] != `<link rel="icon" href="data:,">` {
 				t.Fatalf("%q: a link that leaves the page: %s", attack, m[0])
 			}
 		}

@@ -244,7 +244,7 @@ func workloadViewOf(d *Document, w *Workload) workloadView {
 // quantiles are the points of a curve that the table quotes.
 func (w *Workload) quantiles(c Curve) (out []quoted) {
 	for _, r := range w.Rows {
-		if r.Quantity.Stat != "quantile" || r.Quantity.Metric != c.Metric || strings.Contains(r.Name, "(") {
+		if r.Quantity.Stat != "quantile" || r.Quantity.Metric != c.Metric || r.Scope != "" {
 			continue
 		}
 		for _, cell := range r.Cells {

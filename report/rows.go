@@ -352,8 +352,9 @@ func needText(r contract.Result) string {
 // the clause's own figures, since only the clause knows which requests they are.
 func (b *builder) scoped(c contract.Result) Row {
 	m, _ := record.Find(c.Quantity.Metric)
+	scope := strings.TrimPrefix(c.Scope, c.Workload+", ")
 	row := Row{
-		Name: title(*c.Quantity) + " (" + strings.TrimPrefix(c.Scope, c.Workload+", ") + ")", Doc: m.Doc,
+		Name: title(*c.Quantity) + " (" + scope + ")", Scope: scope, Doc: m.Doc,
 		Quantity: *c.Quantity, Unit: c.Unit, Clauses: []Judged{{ID: c.ID, Need: needText(c), Grade: c.Grade}},
 	}
 	for _, v := range b.doc.Variants {
