@@ -31,7 +31,8 @@ type Comparison struct {
 	B         Compared       `json:"b"`
 	Warnings  []string       `json:"warnings"` // why the two may not be comparable
 	Workloads []CompareTable `json:"workloads"`
-	Footnotes []string       `json:"footnotes,omitempty"`
+	Footnotes []string       `json:"footnotes,omitempty"` // Marks count them from 1
+	Notes     []string       `json:"notes,omitempty"`     // on the comparison as a whole
 }
 
 // Compared says what a side is.
@@ -110,7 +111,7 @@ func Compare(a, b Side) *Comparison {
 		lines += len(w.Rows)
 	}
 	if lines > 1 {
-		notes.mark(fmt.Sprintf("each line has a chance of 5 %% to show a difference where there is none: of %d such lines about %s", lines, plain(float64(lines)*(1-confidence), 2)))
+		c.Notes = append(c.Notes, fmt.Sprintf("each line has a chance of 5 %% to show a difference where there is none: of %d such lines about %s", lines, plain(float64(lines)*(1-confidence), 2)))
 	}
 	c.Footnotes = notes.texts
 	return scrub(c)

@@ -34,8 +34,11 @@ func CompareText(w io.Writer, c *Comparison, o TextOptions) error {
 		g.write(p)
 	}
 	p.footnotes(c.Footnotes)
-	if len(c.Warnings) > 0 {
+	if len(c.Warnings)+len(c.Notes) > 0 {
 		p.line("")
+	}
+	for _, n := range c.Notes {
+		p.text("note     ", n, dimPaint)
 	}
 	for _, warning := range c.Warnings {
 		p.reason(p.paint("warning", doubtPaint)+"  ", 9, warning)
@@ -82,10 +85,13 @@ func CompareMarkdown(w io.Writer, c *Comparison) error {
 			line("- %s", escape(warning))
 		}
 	}
-	if len(c.Footnotes) > 0 {
+	if len(c.Footnotes)+len(c.Notes) > 0 {
 		line("\n### Notes\n")
 		for i, n := range c.Footnotes {
 			line("%s %s  ", superscript([]int{i + 1}), escape(n))
+		}
+		for _, n := range c.Notes {
+			line("\n%s", escape(n))
 		}
 	}
 	return b.Flush()

@@ -310,6 +310,9 @@ func general(w stat.Warning) string {
 	if need, _, cut := strings.Cut(w.Text, " (effective; "); cut && w.Code == stat.CodeFew {
 		return need + " independent observations"
 	}
+	if w.Code == stat.CodeOver {
+		return "∞ as a bound: it lies among the failed requests, which count as slower than any other"
+	}
 	return w.Text
 }
 
