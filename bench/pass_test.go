@@ -206,7 +206,7 @@ func TestNothingSpoiltPasses(t *testing.T) {
 			if r.Judged() && r.Verdict.Reason == "" {
 				t.Error("no reason is given")
 			}
-			if text := fmt.Sprintf("%s", asReport(t, r)); strings.Contains(text, "NaN") || strings.Contains(text, `"+Inf`) {
+			if text := string(asReport(t, r)); strings.Contains(text, "NaN") || strings.Contains(text, `"+Inf`) {
 				t.Error("the report holds a NaN or an infinity")
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -367,35 +368,60 @@ blocks: 2
 	}
 }
 
-// TestInterruptedRun keeps what there is and judges nothing.
+// TestInterruptedRun keeps what there is and judges nothing, wherever it is told
+// to stop.
 func TestInterruptedRun(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		at     int // request at which it is told to stop
+		warmup int
+	}{{"measuring", 30, 2}, {"warming up", 5, 100}} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newEngine(t, fast)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			stopped := errors.New("told to stop")
+			e.onEach(func(n int) {
+				if n == c.at {
+					cancel(stopped)
+				}
+			})
+			s := parseSuite(t, "variants: {candidate: {url: "+e.URL+fmt.Sprintf(`}}
+workloads: {chat: {arrivals: {constant: 100/s}, for: 1h, prompts: {synthetic: 5}, output: 2, warmup: {requests: %d}}}
+contract: {clauses: [{need: median(ttft) <= 1h}, {need: share(failed) <= 50%%}]}
+`, c.warmup))
+			r, err := Run(ctx, s, Options{Runs: t.TempDir()})
+			if !errors.Is(err, stopped) || r == nil {
+				t.Fatalf("Run = %v, %v, want a result and the cause", r, err)
+			}
+			if r.Manifest.State != StateInterrupted || r.Verdict.Grade != contract.Inconclusive || !strings.Contains(r.Verdict.Reason, "interrupted") {
+				t.Errorf("state %s, grade %s: %s", r.Manifest.State, r.Verdict.Grade, r.Verdict.Reason)
+			}
+			if n := len(r.Records); n < c.at || n > c.at+200 {
+				t.Errorf("%d records, told to stop at request %d", n, c.at)
+			}
+			if d := diff.Diff(record.Ledger(r.Records), r.Manifest.Ledger); d != "" {
+				t.Error(d)
+			}
+			checkSameWhenOpened(t, r)
+		})
+	}
+}
+
+// TestInterruptedBeforeItBegan leaves no run behind.
+func TestInterruptedBeforeItBegan(t *testing.T) {
 	e := newEngine(t, fast)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
 	stopped := errors.New("told to stop")
-	e.onEach(func(n int) {
-		if n == 30 {
-			cancel(stopped)
-		}
-	})
-	s := parseSuite(t, "variants: {candidate: {url: "+e.URL+`}}
-workloads: {chat: {arrivals: {constant: 100/s}, for: 1h, prompts: {synthetic: 5}, output: 2}}
-contract: {clauses: [{need: median(ttft) <= 1h}, {need: share(failed) <= 50%}]}
-`)
-	r, err := Run(ctx, s, Options{Runs: t.TempDir()})
-	if !errors.Is(err, stopped) || r == nil {
-		t.Fatalf("Run = %v, %v, want a result and the cause", r, err)
+	cancel(stopped)
+	s := parseSuite(t, "variants: {candidate: {url: "+e.URL+"}}\nworkloads: {chat: {arrivals: {constant: 100/s}, for: 1h, prompts: {synthetic: 5}}}\n")
+	runs := t.TempDir()
+	if r, err := Run(ctx, s, Options{Runs: runs}); r != nil || !errors.Is(err, stopped) {
+		t.Errorf("Run = %v, %v, want the cause", r, err)
 	}
-	if r.Manifest.State != StateInterrupted || r.Verdict.Grade != contract.Inconclusive || !strings.Contains(r.Verdict.Reason, "interrupted") {
-		t.Errorf("state %s, grade %s: %s", r.Manifest.State, r.Verdict.Grade, r.Verdict.Reason)
+	if files := list(t, runs); len(files) > 0 {
+		t.Errorf("a run was left behind: %v", files)
 	}
-	if n := len(r.Records); n < 30 || n > 200 {
-		t.Errorf("%d records of the 30 requests that were sent", n)
-	}
-	if d := diff.Diff(record.Ledger(r.Records), r.Manifest.Ledger); d != "" {
-		t.Error(d)
-	}
-	checkSameWhenOpened(t, r)
 }
 
 // TestUnreachableVariant names the variant and leaves no run behind.
@@ -488,6 +514,17 @@ contract: {clauses: [{need: median(ttft) <= 1h}]}
 		t.Errorf("the journal is gone: %v", err)
 	}
 	checkSameWhenOpened(t, r)
+
+	if err := os.Remove(filepath.Join(r.Dir, "records.parquet.tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if repair, err := Mend(r.Dir); err != nil || repair.Torn() {
+		t.Fatalf("Mend = %+v, %v", repair, err)
+	}
+	o := checkSameWhenOpened(t, r)
+	if _, err := os.Stat(filepath.Join(r.Dir, "records.parquet")); err != nil || o.Manifest.State != StateFailed || len(o.Records) != 50 {
+		t.Errorf("after mending: %v, state %s, %d records", err, o.Manifest.State, len(o.Records))
+	}
 }
 
 // TestSecretsStayOut looks for a key in every file of a run.
