@@ -22,7 +22,8 @@ const stampedChunk = ": emit 1790000000000000000\n" + vllmChunk
 // unframing, decoding, scanning, digesting, recording.
 func BenchmarkEvents(b *testing.B) {
 	for _, tt := range []struct{ name, event string }{
-		{"plain", vllmChunk}, {"stamped", stampedChunk},
+		{"plain", vllmChunk},
+		{"stamped", stampedChunk},
 		{"usage", strings.Replace(vllmChunk, `}]}`, `}],"usage":{"prompt_tokens":512,"total_tokens":640,"completion_tokens":128}}`, 1)},
 		{"escaped", strings.Replace(vllmChunk, " token", `\u4e2d\n`, 1)},
 	} {

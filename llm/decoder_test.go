@@ -108,8 +108,10 @@ func TestDecoderFollowsTheStandard(t *testing.T) {
 		{"three lines", "data: YHOO\ndata: +2\ndata: 10\n\n", message("YHOO\n+2\n10")},
 		{"empty data", "data\n\ndata\ndata\n\ndata:", []seen{{}, {Data: "\n"}, {Tail: true}}},
 		{"space is optional", "data:test\n\ndata: test\n\n", message("test", "test")},
-		{"ids", ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
-			[]seen{{Data: "test stream", Comment: true}, {Data: "first event", ID: "1"}, {Data: "second event"}, {Data: " third event"}}},
+		{
+			"ids", ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
+			[]seen{{Data: "test stream", Comment: true}, {Data: "first event", ID: "1"}, {Data: "second event"}, {Data: " third event"}},
+		},
 		{"unfinished", "data: a\n\ndata: b\n", []seen{{Data: "a"}, {Data: "b", Tail: true}}},
 		{"unfinished line", "data: a\n\ndata: b", []seen{{Data: "a"}, {Data: "b", Tail: true}}},
 		{"unfinished comment", "data: a\n\n: b", message("a")},

@@ -33,7 +33,10 @@ func ExampleClient_Do() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, c := range []llm.Chunk{
-			{Role: "assistant"}, {Content: "Hello"}, {Content: " there"}, {Finish: "stop"},
+			{Role: "assistant"},
+			{Content: "Hello"},
+			{Content: " there"},
+			{Finish: "stop"},
 			{UsageOnly: true, Usage: &llm.Usage{Prompt: 9, Output: 2}},
 		} {
 			w.Write(llm.AppendEvent(nil, 0, llm.AppendChunk(nil, &c)))

@@ -20,9 +20,13 @@ func TestParseRequest(t *testing.T) {
 		want *ChatRequest
 		err  string
 	}{
-		{in: `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":null}],"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"max_tokens":5,"temperature":0.5,"seed":7,"stop":"x","ignore_eos":true,"unknown":{"a":[1]}}`,
-			want: &ChatRequest{API: APIChat, Model: "m", Messages: []corpus.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "ab"}, {Role: "assistant"}},
-				Stream: true, IncludeUsage: true, ContinuousUsage: true, MaxTokens: 5, Temperature: &half, Seed: &seed, Stop: []string{"x"}, IgnoreEOS: true, N: 1}},
+		{
+			in: `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":null}],"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"max_tokens":5,"temperature":0.5,"seed":7,"stop":"x","ignore_eos":true,"unknown":{"a":[1]}}`,
+			want: &ChatRequest{
+				API: APIChat, Model: "m", Messages: []corpus.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "ab"}, {Role: "assistant"}},
+				Stream: true, IncludeUsage: true, ContinuousUsage: true, MaxTokens: 5, Temperature: &half, Seed: &seed, Stop: []string{"x"}, IgnoreEOS: true, N: 1,
+			},
+		},
 		{in: `{"prompt":"p","max_completion_tokens":3,"max_tokens":5,"stop":["a","b"],"n":2,"top_p":0.5}`, want: &ChatRequest{API: APICompletions, Prompt: "p", MaxTokens: 3, Stop: []string{"a", "b"}, N: 2, TopP: &half}},
 		{in: `{"prompt":["p"],"stop":null}`, want: &ChatRequest{API: APICompletions, Prompt: "p", N: 1}},
 		{in: `{"prompt":["p","q"]}`, err: "list of one string"},

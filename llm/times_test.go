@@ -65,9 +65,16 @@ func TestTimes(t *testing.T) {
 			name      string
 			got, want record.Instant
 		}{
-			{"dial starts", rec.ConnStart, ms(50)}, {"dial ends", rec.ConnEnd, ms(60)}, {"send", rec.Send, ms(60)}, {"sent", rec.Sent, ms(60)},
-			{"header", rec.Header, ms(170)}, {"role", rec.Events[0].At, ms(210)}, {"first", rec.First().At, ms(360)}, {"first emitted", rec.First().Emit, ms(359)},
-			{"last", rec.Last().At, ms(460)}, {"end", rec.EOF, ms(461)},
+			{"dial starts", rec.ConnStart, ms(50)},
+			{"dial ends", rec.ConnEnd, ms(60)},
+			{"send", rec.Send, ms(60)},
+			{"sent", rec.Sent, ms(60)},
+			{"header", rec.Header, ms(170)},
+			{"role", rec.Events[0].At, ms(210)},
+			{"first", rec.First().At, ms(360)},
+			{"first emitted", rec.First().Emit, ms(359)},
+			{"last", rec.Last().At, ms(460)},
+			{"end", rec.EOF, ms(461)},
 		} {
 			if tt.got != tt.want {
 				t.Errorf("%s at %v, want %v", tt.name, time.Duration(tt.got-1), time.Duration(tt.want-1))
