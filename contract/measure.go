@@ -231,7 +231,11 @@ func (s *scope) values(m record.Metric) []float64 {
 	}
 	for _, r := range s.records {
 		if !m.Indicator && !r.Success() {
-			to = append(to, math.NaN())
+			if m.Always {
+				to = m.Values(r, to)
+			} else {
+				to = append(to, math.NaN())
+			}
 			continue
 		}
 		before := len(to)
@@ -460,8 +464,12 @@ func (s *scope) rate(m record.Metric, confidence float64) reading {
 			continue
 		}
 		k := min(int(d/leastSlice), mostSlices)
+		edge := func(i int) time.Duration { // d·i/k, which d·i could overflow
+			n, whole := time.Duration(i), time.Duration(k)
+			return d/whole*n + d%whole*n/whole
+		}
 		for i := range k {
-			from, to := d*time.Duration(i)/time.Duration(k), d*time.Duration(i+1)/time.Duration(k)
+			from, to := edge(i), edge(i+1)
 			starts, ends = append(starts, w.Start+record.Instant(from)), append(ends, w.Start+record.Instant(to))
 			amounts = append(amounts, 0)
 			seconds = append(seconds, (to - from).Seconds())

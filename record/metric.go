@@ -31,11 +31,15 @@ type Metric struct {
 
 	// Values appends what one offered record says: nothing when the metric is
 	// undefined for it (a TPOT of one token), one number, or several (ICL).
-	// It is asked of completed records only, unless Indicator or Amount is set.
+	// It is asked of completed records only, unless Indicator, Always or Amount is set.
 	Values func(r *Record, to []float64) []float64
 
 	// Indicator: Values gives 0 or 1 for every offered record. Its mean is a share.
 	Indicator bool
+
+	// Always: Values does not depend on the answer, and is asked of failed
+	// requests too. Elsewhere a failed request is worse than any value.
+	Always bool
 
 	// Amount: Values gives what a rate adds up, at the instants that Times gives.
 	// Asked of every record, since tokens of a request that fails later were sent.
