@@ -189,6 +189,20 @@ func TestNothingSpoiltPasses(t *testing.T) {
 			return without(rs, func(r *record.Record) bool { return !r.Success() })
 		}, false},
 		{"other variants", state(func(m *record.Manifest) { m.Variants = []record.VariantInfo{{Name: "a"}, {Name: "b"}} }), false},
+		{"a baseline that comes last", func(m *record.Manifest, rs []record.Record) []record.Record {
+			for i := range rs {
+				if rs[i].Variant == Candidate {
+					rs[i].Variant = "v2"
+					rs[i].Due += record.Instant(-time.Second) // every answer takes a second more
+				}
+			}
+			m.Variants = []record.VariantInfo{{Name: "v2"}, {Name: Baseline}}
+			m.Ledger = record.Ledger(rs)
+			return rs
+		}, true},
+		{"a second variant without records", state(func(m *record.Manifest) {
+			m.Variants = []record.VariantInfo{{Name: Baseline}, {Name: "v2"}}
+		}), false},
 		{"no variants", state(func(m *record.Manifest) { m.Variants = nil }), false},
 		{"no contract", state(func(m *record.Manifest) { m.Suite, _, _ = strings.Cut(m.Suite, "contract:") }), false},
 		{"no suite", state(func(m *record.Manifest) { m.Suite = "" }), false},
@@ -342,5 +356,26 @@ func TestOpenWithoutARun(t *testing.T) {
 	}
 	if _, err := Mend(t.TempDir()); err == nil {
 		t.Error("a folder without a run is mended")
+	}
+}
+
+// TestRoles says who is judged, and against whom.
+func TestRoles(t *testing.T) {
+	for _, c := range []struct{ variants, baseline, candidate, problem string }{
+		{"baseline candidate", Baseline, Candidate, ""},
+		{"candidate baseline", Baseline, Candidate, ""},
+		{"candidate", "", Candidate, ""},
+		{"baseline", "", Baseline, ""},
+		{"target", "", "target", ""},
+		{"v2 baseline", Baseline, "v2", ""},
+		{"v1 candidate", "", Candidate, ""},
+		{"v1 baseline v2 candidate", Baseline, Candidate, ""},
+		{"v1 v2", "", "", "none of the variants v1, v2 is named candidate"},
+		{"baseline v1 v2", Baseline, "", "none of the variants v1, v2 is named candidate"},
+	} {
+		b, v, p := roles(strings.Fields(c.variants))
+		if b != c.baseline || v != c.candidate || p != c.problem {
+			t.Errorf("roles(%s) = %q, %q, %q, want %q, %q, %q", c.variants, b, v, p, c.baseline, c.candidate, c.problem)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
@@ -71,19 +72,13 @@ func Open(dir string) (*Result, error) {
 func (r *Result) judge() {
 	m := r.Manifest
 	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Unfit: r.unfit()}
+	var names []string
 	for _, v := range m.Variants {
-		switch v.Name {
-		case Baseline:
-			e.Baseline = Baseline
-		case Candidate:
-			e.Candidate = Candidate
-		}
+		names = append(names, v.Name)
 	}
-	if e.Candidate == "" && len(m.Variants) > 0 {
-		e.Candidate = m.Variants[len(m.Variants)-1].Name
-		if e.Candidate == e.Baseline {
-			e.Baseline = ""
-		}
+	var problem string
+	if e.Baseline, e.Candidate, problem = roles(names); problem != "" {
+		e.Unfit = append(e.Unfit, problem)
 	}
 	var v *contract.Verdict
 	if r.contract != nil {
@@ -91,6 +86,27 @@ func (r *Result) judge() {
 		v = &r.Verdict
 	}
 	r.Report = report.Build(m, r.Records, v)
+}
+
+// roles says which variant a contract judges, and against which: candidate
+// against baseline, or the only one beside the baseline, or the only one. Any
+// other choice could pass one variant for another.
+func roles(variants []string) (baseline, candidate, problem string) {
+	others := slices.DeleteFunc(slices.Clone(variants), func(v string) bool { return v == Baseline })
+	if len(others) < len(variants) {
+		baseline = Baseline
+	}
+	switch {
+	case slices.Contains(others, Candidate):
+		candidate = Candidate
+	case len(others) == 1:
+		candidate = others[0]
+	case len(others) == 0:
+		baseline, candidate = "", baseline
+	default:
+		problem = fmt.Sprintf("none of the variants %s is named candidate", strings.Join(others, ", "))
+	}
+	return baseline, candidate, problem
 }
 
 // unfit says why the whole run proves nothing. What it does not know is no

@@ -173,6 +173,7 @@ var beyond = map[string]string{
 	"workloads/too-short":              across,
 	"variants/sim-and-endpoint-keys":   across,
 	"variants/model-does-not-fit":      across,
+	"variants/nobody-to-judge":         across,
 	"variants/gpu-alone":               across,
 	"contracts/undecidable":            across,
 	"form/anchors":                     reader,

@@ -238,6 +238,9 @@ func (s *Suite) CheckConfig(n *config.Node) {
 	if s.Variants.Len() > maxVariants {
 		n.At("variants").Fault(fmt.Sprintf("has %d variants; at most %d take turns", s.Variants.Len(), maxVariants), "measure them in several runs")
 	}
+	if _, _, problem := roles(s.Variants.Keys()); problem != "" && n.Has("contract") {
+		n.At("variants").Fault(problem+": the contract would not know which one to judge", "rename the one that may go live to candidate, and the one to compare it with to baseline")
+	}
 	for _, key := range []string{"variants", "workloads"} {
 		if n.At(key).IsMapping() && len(n.At(key).Pairs()) == 0 {
 			n.At(key).Fault("is empty", "add one entry")
