@@ -242,11 +242,11 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lag", Title: "schedule lag", Unit: Nanoseconds, Doc: "how late the client sent: t_send − t_due",
+		Name: "lag", Title: "schedule lag", Unit: Nanoseconds, Always: true, Doc: "how late the client sent: t_send − t_due",
 		Values: func(r *Record, to []float64) []float64 { return dur(to, r.Send, r.Due) },
 	},
 	{
-		Name: "connect", Title: "connect", Unit: Nanoseconds, Doc: "dial and TLS of requests that needed a new connection",
+		Name: "connect", Title: "connect", Unit: Nanoseconds, Always: true, Doc: "dial and TLS of requests that needed a new connection",
 		Values: func(r *Record, to []float64) []float64 { return dur(to, r.ConnEnd, r.ConnStart) },
 	},
 	{Name: "prompt_length", Title: "prompt length", Unit: TokenUnit, Doc: "prompt tokens of a request, as the server counts them", Values: tokens(func(r *Record) Count { return r.Prompt })},
