@@ -46,13 +46,13 @@ func (p *parser) amount(expected string) (amount, error) {
 	value, err := strconv.ParseFloat(num, 64)
 	if num == "" || err != nil || strings.HasPrefix(num, ".") || strings.HasSuffix(num, ".") {
 		p.at = from
-		return amount{}, p.fault(column, fmt.Sprintf("expected %s, found %s", expected, p.found()), "")
+		return amount{}, p.fault(column, fmt.Sprintf("expected %s, found %s", expected, p.found()), shape)
 	}
 	if p.at < len(p.text) && (p.text[p.at] == ',' || p.text[p.at] == '_') {
 		return amount{}, p.fault(p.column(), "expected a number without separators", "write 1000, with a point for decimals")
 	}
 	if value > 1e15 {
-		return amount{}, p.fault(column, "the number is out of range", "")
+		return amount{}, p.fault(column, "the number is out of range", "write a limit that a run can reach, such as 800ms")
 	}
 	after := p.at
 	p.space()

@@ -48,7 +48,7 @@ func TestBrokenNeeds(t *testing.T) {
 		{"p99(ttft) 800ms", "column 11: expected <=, <, >= or >, found \"800ms\"\n  hint: " + shape},
 		{"p99(ttft) == 800ms", "column 11: there is no comparison \"==\"\n  hint: a measured quantity is never exactly equal to a limit; write <=, <, >= or >"},
 		{"p99(ttft) ≤ 800ms", "column 11: there is no comparison \"≤\"\n  hint: write <="},
-		{"p99(ttft) <=", "column 13: expected a limit such as 800ms, 2%, 30/s or baseline * 1.05, found the end"},
+		{"p99(ttft) <=", "column 13: expected a limit such as 800ms, 2%, 30/s or baseline * 1.05, found the end\n  hint: " + shape},
 		{"p99(ttft) <= 800", "column 14: p99(ttft) is measured in time, but the limit 800 is not\n  hint: write a limit such as 800ms"},
 		{"p99(ttft) <= 800 msec", "column 18: there is no unit \"msec\"\n  hint: write ms, as in 800ms"},
 		{"p99(ttft) <= 2 seconds", "column 16: there is no unit \"seconds\"\n  hint: write s, as in 2s"},
@@ -58,11 +58,11 @@ func TestBrokenNeeds(t *testing.T) {
 		{"share(failed) <= baseline + 2 pp", "column 31: there is no unit \"pp\"\n  hint: write points, as in 0.5 points"},
 		{"rate(requests) >= 5 rps", "column 21: there is no unit \"rps\"\n  hint: write /s, as in 30/s"},
 		{"rate(output_tokens) >= 5 tok/s", "column 26: there is no unit \"tok/s\"\n  hint: write /s, as in 30/s"},
-		{"p99(ttft) <= 9999999999999999ms", "column 14: the number is out of range"},
+		{"p99(ttft) <= 9999999999999999ms", "column 14: the number is out of range\n  hint: write a limit that a run can reach, such as 800ms"},
 		{"p99(ttft) => 800ms", "column 11: there is no comparison \"=>\"\n  hint: write >="},
 		{"p95(tpot) <= baseline * 5 per cent", "column 27: there is no unit \"per\"\n  hint: units are ns, us, ms, s, m, h, %, points, /s, /min, tokens, requests"},
 		{"p99(ttft) <= 1,000ms", "column 15: expected a number without separators\n  hint: write 1000, with a point for decimals"},
-		{"p99(ttft) <= .5s", "column 14: expected a limit such as 800ms, 2%, 30/s or baseline * 1.05, found \".5s\""},
+		{"p99(ttft) <= .5s", "column 14: expected a limit such as 800ms, 2%, 30/s or baseline * 1.05, found \".5s\"\n  hint: " + shape},
 		{"p99(ttft) <= 2%", "column 14: p99(ttft) is measured in time, but the limit 2% is not\n  hint: write a limit such as 800ms, or baseline * 1.05 for a limit against the baseline"},
 		{"p99(ttft) <= 800ms and p50(ttft) <= 1s", "column 20: expected the end, found \"and\"\n  hint: a need is one comparison; write two clauses, or a group with all or any"},
 		{"p95(tpot) <= basline * 1.05", "column 14: expected a quantity or baseline, found \"basline\"\n  hint: did you mean baseline?"},
@@ -88,7 +88,7 @@ func TestBrokenNeeds(t *testing.T) {
 		{"p99(output_tokens) >= 2", "column 1: output_tokens adds up over time: it has a rate, not a p99\n  hint: write rate(output_tokens)"},
 		{"rate(output_tokens) >= 30", "column 24: rate(output_tokens) is measured in tokens per second, but the limit 30 is not\n  hint: write a limit such as 30/s"},
 		{"count(failed) <= baseline", "column 18: a count has no interval, so it cannot be held against a baseline\n  hint: write a share, a rate or a quantile such as p99"},
-		{strings.Repeat("p", maxNeed+1), "column 1: a need of 501 characters; the limit is 500"},
+		{strings.Repeat("p", maxNeed+1), "column 1: a need of 501 characters; the limit is 500\n  hint: write one comparison, such as p99(ttft) <= 800ms"},
 	} {
 		_, err := ParseNeed(tc.need)
 		got := "no error"

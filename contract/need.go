@@ -108,7 +108,7 @@ const maxNeed = 500
 func ParseNeed(s string) (Need, error) {
 	p := parser{text: []rune(s)}
 	if len(p.text) > maxNeed {
-		return Need{}, p.fault(1, fmt.Sprintf("a need of %d characters; the limit is %d", len(p.text), maxNeed), "")
+		return Need{}, p.fault(1, fmt.Sprintf("a need of %d characters; the limit is %d", len(p.text), maxNeed), "write one comparison, such as p99(ttft) <= 800ms")
 	}
 	var n Need
 	for _, step := range []func(*Need) error{p.quantity, p.compare, p.limit, p.end, p.check} {
