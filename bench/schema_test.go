@@ -123,6 +123,25 @@ func TestSchemaAcceptsExamples(t *testing.T) {
 	}
 }
 
+// TestSchemaAcceptsTheContractOfTheDesign holds the contract that the format was
+// designed by against schema and reader.
+func TestSchemaAcceptsTheContractOfTheDesign(t *testing.T) {
+	data, err := os.ReadFile("../../shared/examples/contract.yaml")
+	if err != nil {
+		t.Skipf("the design's examples are not there: %v", err)
+	}
+	if err := config.Decode("contract.yaml", data, new(contract.Contract)); err != nil {
+		t.Error(err)
+	}
+	v, err := asJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compile(t, schemas["contract-1.json"]).Validate(v); err != nil {
+		t.Error(err)
+	}
+}
+
 // sound returns the suites of testdata/sound.txtar, all of which Parse accepts.
 func sound(t *testing.T) map[string]string {
 	t.Helper()
