@@ -95,7 +95,11 @@ var requests = sync.Pool{New: func() any { return new([]byte) }}
 // of the answer (the server had closed it); rec then has FlagRetried.
 func (c *Client) Do(ctx context.Context, epoch time.Time, req *Request, rec *record.Record) Answer {
 	now := time.Now()
-	q := call{epoch: epoch, rec: rec}
+	if req.Stream && c.t.speak.unstream {
+		whole := *req
+		whole.Stream, req, rec.Stream = false, &whole, false
+	}
+	q := call{epoch: epoch, rec: rec, whole: !req.Stream}
 	if c.t.Timeout > 0 {
 		q.total = now.Add(c.t.Timeout)
 	}
@@ -200,12 +204,10 @@ var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
 // fields returns the header fields of every request but those of framing.
 func (t *Target) fields() [][2]string {
 	f := [][2]string{
-		{"Accept", "text/event-stream, application/json"},
+		{"Accept", t.dialect().accept},
 		{"Accept-Encoding", "identity"},
 	}
-	if t.Key != "" {
-		f = append(f, [2]string{"Authorization", "Bearer " + t.Key})
-	}
+	f = append(f, t.dialect().auth(t)...)
 	agent := true
 	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
 		f = append(f, [2]string{name, t.Headers[name]})

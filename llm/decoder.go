@@ -42,6 +42,7 @@ type Event struct {
 type Decoder struct {
 	Max int // limit of a line and of an event's data in bytes; 0: DefaultMaxEvent
 
+	plain    bool   // no fields: each line that is not empty is an event's data
 	line     []byte // start of a line that is not complete
 	store    []byte // owned bytes behind data
 	data     []byte // data lines so far: in store, or borrowed from the chunk
@@ -52,6 +53,7 @@ type Decoder struct {
 	retry    time.Duration
 	bom      int  // matched bytes of the mark; past 3: settled
 	skipLF   bool // the last byte was CR: a following LF belongs to it
+	ending   bool // End was called
 	ev       Event
 	err      error
 }
@@ -138,7 +140,8 @@ func (d *Decoder) End(read uint32, yield func(*Event) error) error {
 	if 0 < d.bom && d.bom < len(byteOrderMark) {
 		d.line = append(d.line, byteOrderMark[:d.bom]...)
 	}
-	if len(d.line) > 0 && d.line[0] != ':' {
+	d.ending = true
+	if len(d.line) > 0 && (d.line[0] != ':' || d.plain) {
 		if err := d.take(d.line, true, read, yield); err != nil {
 			d.err = err
 			return err
@@ -202,6 +205,10 @@ func (d *Decoder) take(line []byte, owned bool, read uint32, yield func(*Event) 
 	}
 	if len(line) > d.limit() {
 		return ErrEventTooLarge
+	}
+	if d.plain {
+		d.ev = Event{Data: line, Read: read, Tail: d.ending}
+		return yield(&d.ev)
 	}
 	colon := bytes.IndexByte(line, ':')
 	if colon == 0 {

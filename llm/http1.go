@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type http1 struct {
 	addr   string
 	tls    *tls.Config // nil: plain
 	post   []byte      // head of a POST up to the fields that differ
+	whole  []byte      // the same for an answer that is not streamed
 	get    []byte
 	mu     sync.Mutex
 	idle   []*conn // last in, first out
@@ -42,21 +44,27 @@ func newHTTP1(t Target) (*http1, error) {
 	for _, f := range t.fields() {
 		fields += f[0] + ": " + f[1] + "\r\n"
 	}
-	w.post = []byte("POST " + post.RequestURI() + " HTTP/1.1\r\n" + fields + "Content-Type: application/json\r\n")
+	head := func(u *url.URL) []byte {
+		return []byte("POST " + u.RequestURI() + " HTTP/1.1\r\n" + fields + "Content-Type: application/json\r\n")
+	}
+	w.post, w.whole = head(post), head(t.dialect().unstreamed(post))
 	w.get = []byte("GET " + models.RequestURI() + " HTTP/1.1\r\n" + fields)
 	return w, nil
 }
 
 // headRoom is the free space that a call leaves before its body.
 func (w *http1) headRoom(id string) int {
-	return max(len(w.post), len(w.get)) + len("X-Request-Id: ") + len(id) + len("\r\nContent-Length: ") + 20 + len("\r\n\r\n")
+	return max(len(w.post), len(w.whole), len(w.get)) + len("X-Request-Id: ") + len(id) + len("\r\nContent-Length: ") + 20 + len("\r\n\r\n")
 }
 
 // message puts the head right before the body, so that both leave in one write.
 func (w *http1) message(q *call) []byte {
 	prefix := w.post
-	if q.get {
+	switch {
+	case q.get:
 		prefix = w.get
+	case q.whole:
+		prefix = w.whole
 	}
 	var digits [20]byte
 	length := strconv.AppendInt(digits[:0], int64(len(q.body())), 10)

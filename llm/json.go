@@ -2,6 +2,8 @@ package llm
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -10,8 +12,12 @@ import (
 // The primitives of the scanner: each consumes one piece of JSON at c.i, or
 // sets c.bad and then consumes nothing that matters.
 
-// maxDepth is how deep values that are skipped may nest.
-const maxDepth = 32
+// maxDepth is how deep values that are skipped may nest; laxDepth where no other
+// parser comes behind, a little less than in encoding/json.
+const (
+	maxDepth = 32
+	laxDepth = 9900
+)
 
 func (c *chunk) space() {
 	for c.i < len(c.b) {
@@ -59,6 +65,9 @@ func (c *chunk) next() (key []byte, more bool) {
 
 func (c *chunk) member() (key []byte, more bool) {
 	key, escaped := c.rawString()
+	if escaped && c.lax {
+		key, escaped = c.unescape(key), false
+	}
 	c.space()
 	if c.bad || escaped || !c.eat(':') {
 		c.bad = true
@@ -322,7 +331,7 @@ func (c *chunk) number() {
 
 // skip consumes any value, checking its grammar.
 func (c *chunk) skip(depth int) {
-	if depth == maxDepth || c.i == len(c.b) {
+	if c.i == len(c.b) || depth >= maxDepth && !(c.lax && depth < laxDepth) {
 		c.bad = true
 		return
 	}
@@ -346,4 +355,134 @@ func (c *chunk) skip(depth int) {
 	default:
 		c.number()
 	}
+}
+
+// The reading of APIs without a second parser: every shape of valid JSON is
+// taken, in one pass.
+
+// open begins with a whole event or body.
+func (c *chunk) open(b []byte) {
+	c.reset(b)
+	c.lax = true
+	c.space()
+}
+
+// close ends it, and tells what was wrong.
+func (c *chunk) close() error {
+	c.space()
+	switch {
+	case !c.bad && c.i == len(c.b):
+		return nil
+	case !json.Valid(c.b):
+		return errors.New("an event that is not JSON")
+	}
+	return errors.New("an event of a shape that the API does not have")
+}
+
+func (c *chunk) peek() byte {
+	if c.i < len(c.b) {
+		return c.b[c.i]
+	}
+	return 0
+}
+
+// object reports whether an object comes next; any other value is skipped.
+func (c *chunk) object() bool {
+	if c.peek() == '{' {
+		return true
+	}
+	c.skip(0)
+	return false
+}
+
+// array begins an array and reports whether there is a first element; any other
+// value is skipped.
+func (c *chunk) array() bool {
+	if c.peek() == '[' {
+		return c.enterArray()
+	}
+	c.skip(0)
+	return false
+}
+
+// raw consumes any value and returns it as it is written.
+func (c *chunk) raw() []byte {
+	from := c.i
+	c.skip(0)
+	return c.b[from:c.i]
+}
+
+// word returns a string; any other value is skipped.
+func (c *chunk) word() []byte {
+	if c.peek() == '"' {
+		return c.str()
+	}
+	c.skip(0)
+	return nil
+}
+
+// amount reads a count of usage. One that makes no sense is marked.
+func (c *chunk) amount(n *int64) {
+	raw := c.raw()
+	if c.bad || string(raw) == "null" {
+		return
+	}
+	v, ok := digits(raw)
+	if !ok || v > maxNumber {
+		v, ok = number(raw)
+	}
+	if !ok {
+		c.has |= hasBadUsage
+		return
+	}
+	*n = v
+}
+
+// index reads the number of a choice, a block or an item; −1: none that makes
+// sense.
+func (c *chunk) index() int64 {
+	raw := c.raw()
+	n, ok := digits(raw)
+	if c.bad || !ok || n > maxNumber {
+		return -1
+	}
+	return n
+}
+
+// What the one answer says of which these APIs send.
+
+func (c *chunk) say(text []byte) {
+	if len(text) > 0 {
+		gather(&c.content, &c.texts[0], text)
+		c.payload += len(text)
+		c.has |= hasContent
+	}
+}
+
+func (c *chunk) think(text []byte) {
+	if len(text) > 0 {
+		gather(&c.reasoning, &c.texts[1], text)
+		c.payload += len(text)
+		c.has |= hasReasoning
+	}
+}
+
+func (c *chunk) call(d toolDelta) {
+	if n := len(d.name) + len(d.args); n > 0 {
+		c.payload += n
+		c.has |= hasTool
+	}
+	c.tools = append(c.tools, d)
+}
+
+// begun marks that the answer has begun.
+func (c *chunk) begun() {
+	c.seen = 1
+	c.has |= hasDelta
+}
+
+// ended marks that the answer is complete; the reason may be unknown.
+func (c *chunk) ended(reason []byte) {
+	c.seen, c.finished, c.finish = 1, 1, reason
+	c.has |= hasFinish
 }

@@ -21,9 +21,10 @@ import (
 // taken when a read of the body returns, which is later than the socket's, and
 // there are none of the kernel.
 type netHTTP struct {
-	t            Target
-	rt           *http.Transport
-	post, models string
+	t           Target
+	rt          *http.Transport
+	post, whole string
+	models      string
 }
 
 func newNetHTTP(t Target) (*netHTTP, error) {
@@ -32,7 +33,7 @@ func newNetHTTP(t Target) (*netHTTP, error) {
 		return nil, err
 	}
 	post, models := endpoints(u, t.API)
-	w := &netHTTP{t: t, post: post.String(), models: models.String()}
+	w := &netHTTP{t: t, post: post.String(), whole: t.dialect().unstreamed(post).String(), models: models.String()}
 	w.rt = &http.Transport{
 		DialContext:            w.dial,
 		TLSClientConfig:        t.tlsConfig(""),
@@ -181,8 +182,11 @@ func (w *netHTTP) exchange(ctx context.Context, q *call) (stream, head, error) {
 
 func (w *netHTTP) request(ctx context.Context, q *call, sends *atomic.Int32) (*http.Request, error) {
 	method, target, body := http.MethodPost, w.post, io.Reader(bytes.NewReader(q.body()))
-	if q.get {
+	switch {
+	case q.get:
 		method, target, body = http.MethodGet, w.models, nil
+	case q.whole:
+		target = w.whole
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, body)
 	if err != nil {

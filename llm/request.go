@@ -35,82 +35,147 @@ func (t *Target) appendRequest(b []byte, r *Request) ([]byte, error) {
 			return b, fmt.Errorf("encoding request: %v is no temperature or top_p", *f)
 		}
 	}
-	start := len(b)
-	b = append(b, '{')
-	field := func(name string) bool {
-		if _, ok := r.Extra[name]; ok {
-			return false
-		}
-		if len(b) > start+1 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), name...), `":`...)
-		return true
-	}
-	if t.Model != "" && field("model") {
-		b = appendString(b, t.Model)
-	}
-	if t.API == APICompletions {
-		if field("prompt") {
-			b = appendPrompt(b, r)
-		}
-	} else if field("messages") {
-		b = appendMessages(b, r)
-	}
-	if r.MaxTokens > 0 && field("max_tokens") {
-		b = strconv.AppendInt(b, r.MaxTokens, 10)
-	}
-	if r.Stream {
-		if field("stream") {
-			b = append(b, "true"...)
-		}
-		if !t.NoUsage && field("stream_options") {
-			b = append(b, `{"include_usage":true}`...)
-		}
-	}
-	if r.IgnoreEOS && field("ignore_eos") {
-		b = append(b, "true"...)
-	}
-	if r.Temperature != nil && field("temperature") {
-		b = strconv.AppendFloat(b, *r.Temperature, 'g', -1, 64)
-	}
-	if r.TopP != nil && field("top_p") {
-		b = strconv.AppendFloat(b, *r.TopP, 'g', -1, 64)
-	}
-	if r.Seed != nil && field("seed") {
-		b = strconv.AppendInt(b, *r.Seed, 10)
-	}
-	if len(r.Stop) > 0 && field("stop") {
-		b = append(b, '[')
-		for i, s := range r.Stop {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendString(b, s)
-		}
-		b = append(b, ']')
-	}
-	if len(r.Extra) == 0 {
-		return append(b, '}'), nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Extra)) {
-		v, err := json.Marshal(r.Extra[name])
-		if err != nil {
-			return b, fmt.Errorf("encoding request field %s: %w", name, err)
-		}
-		if len(b) > start+1 {
-			b = append(b, ',')
-		}
-		b = append(append(appendString(b, name), ':'), v...)
-	}
-	return append(b, '}'), nil
+	return t.dialect().body(b, t, r)
 }
 
-func appendMessages(b []byte, r *Request) []byte {
-	messages := r.Messages
-	if len(messages) == 0 {
-		messages = []corpus.Message{{Role: "user", Content: r.Prompt}}
+func appendChat(b []byte, t *Target, r *Request) ([]byte, error) {
+	o := newObject(b, r.Extra)
+	o.model(t)
+	if o.field("messages") {
+		o.b = appendDialogue(o.b, r.dialogue())
 	}
+	return o.openAI(t, r)
+}
+
+func appendCompletion(b []byte, t *Target, r *Request) ([]byte, error) {
+	o := newObject(b, r.Extra)
+	o.model(t)
+	if o.field("prompt") {
+		o.b = appendPrompt(o.b, r)
+	}
+	return o.openAI(t, r)
+}
+
+// openAI appends what the two families have in common.
+func (o *object) openAI(t *Target, r *Request) ([]byte, error) {
+	if r.MaxTokens > 0 {
+		o.integer("max_tokens", r.MaxTokens)
+	}
+	if r.Stream {
+		o.literal("stream", "true")
+		if !t.NoUsage {
+			o.literal("stream_options", `{"include_usage":true}`)
+		}
+	}
+	if r.IgnoreEOS {
+		o.literal("ignore_eos", "true")
+	}
+	o.number("temperature", r.Temperature)
+	o.number("top_p", r.TopP)
+	if r.Seed != nil {
+		o.integer("seed", *r.Seed)
+	}
+	o.list("stop", r.Stop)
+	return o.end()
+}
+
+// object writes the fields of a JSON object; those of extra, which the caller
+// of Do gave, win.
+type object struct {
+	b     []byte
+	start int
+	extra map[string]any
+}
+
+func newObject(b []byte, extra map[string]any) object {
+	return object{b: append(b, '{'), start: len(b), extra: extra}
+}
+
+// field begins a field, unless extra has it.
+func (o *object) field(name string) bool {
+	if _, ok := o.extra[name]; ok {
+		return false
+	}
+	o.comma()
+	o.b = append(append(append(o.b, '"'), name...), `":`...)
+	return true
+}
+
+func (o *object) comma() {
+	if len(o.b) > o.start+1 {
+		o.b = append(o.b, ',')
+	}
+}
+
+func (o *object) model(t *Target) {
+	if t.Model != "" {
+		o.text("model", t.Model)
+	}
+}
+
+func (o *object) text(name, s string) {
+	if o.field(name) {
+		o.b = appendString(o.b, s)
+	}
+}
+
+func (o *object) literal(name, json string) {
+	if o.field(name) {
+		o.b = append(o.b, json...)
+	}
+}
+
+func (o *object) integer(name string, n int64) {
+	if o.field(name) {
+		o.b = strconv.AppendInt(o.b, n, 10)
+	}
+}
+
+func (o *object) number(name string, f *float64) {
+	if f != nil && o.field(name) {
+		o.b = strconv.AppendFloat(o.b, *f, 'g', -1, 64)
+	}
+}
+
+func (o *object) list(name string, texts []string) {
+	if len(texts) == 0 || !o.field(name) {
+		return
+	}
+	o.b = append(o.b, '[')
+	for i, s := range texts {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = appendString(o.b, s)
+	}
+	o.b = append(o.b, ']')
+}
+
+// end appends the extra fields and closes the object.
+func (o *object) end() ([]byte, error) {
+	if len(o.extra) == 0 {
+		return append(o.b, '}'), nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.extra)) {
+		v, err := json.Marshal(o.extra[name])
+		if err != nil {
+			return o.b, fmt.Errorf("encoding request field %s: %w", name, err)
+		}
+		o.comma()
+		o.b = append(append(appendString(o.b, name), ':'), v...)
+	}
+	return append(o.b, '}'), nil
+}
+
+// dialogue returns the messages, or the prompt as the one message of a user.
+func (r *Request) dialogue() []corpus.Message {
+	if len(r.Messages) == 0 {
+		return []corpus.Message{{Role: "user", Content: r.Prompt}}
+	}
+	return r.Messages
+}
+
+func appendDialogue(b []byte, messages []corpus.Message) []byte {
 	b = append(b, '[')
 	for i := range messages {
 		if i > 0 {
@@ -127,11 +192,19 @@ func appendPrompt(b []byte, r *Request) []byte {
 	if r.Prompt != "" || len(r.Messages) == 0 {
 		return appendString(b, r.Prompt)
 	}
-	texts := make([]string, len(r.Messages))
-	for i := range r.Messages {
-		texts[i] = r.Messages[i].Content
+	return appendString(b, joinText(r.Messages))
+}
+
+// joinText joins the texts of messages by line breaks.
+func joinText(messages []corpus.Message) string {
+	if len(messages) == 1 {
+		return messages[0].Content
 	}
-	return appendString(b, strings.Join(texts, "\n"))
+	texts := make([]string, len(messages))
+	for i := range messages {
+		texts[i] = messages[i].Content
+	}
+	return strings.Join(texts, "\n")
 }
 
 // quotes reports whether text of a server repeats a stretch of the prompt.

@@ -1,5 +1,7 @@
 package llm
 
+import "time"
+
 // chunk is what one JSON object of an answer says: a chunk of a stream, or a
 // whole body. Its byte slices lie in the scanned bytes or in scratch, and are
 // valid until the next scan. Its text is valid UTF-8.
@@ -12,15 +14,25 @@ type chunk struct {
 	seen      uint64 // choices that appear, by index mod 64
 	finished  uint64 // of these, choices with a finish_reason
 	tools     []toolDelta
-	listed    int64 // tokens that logprobs or token_ids of choice 0 list; 0: they list none
+	listed    int64 // tokens that logprobs or token_ids list; 0: they list none
+	items     int64 // vectors or scores
 	usage     usage
-	err       []byte // raw value of "error", if it means one
-	timings   []byte // raw "timings" or "metrics"
+	err       []byte  // raw value of "error", if it means one
+	timings   []byte  // raw "timings" or "metrics"
+	spent     []spent // times that the server tells of itself
 
 	b       []byte
 	i       int
 	bad     bool
+	lax     bool // take every shape of valid JSON: there is no second parser
 	scratch []byte
+	texts   [2][]byte // space for content and reasoning of several pieces
+}
+
+// spent is a time that a server says it took for something.
+type spent struct {
+	name string
+	time time.Duration
 }
 
 // has marks what a chunk carries.
@@ -36,24 +48,53 @@ const (
 	hasError
 	hasBadUsage // usage of a type that makes no sense
 	hasInvalid  // bytes that are not UTF-8, replaced by U+FFFD
+	hasDone     // nothing follows
+	hasPing     // a keep-alive
 )
 
-// usage holds the counts as sent; −1: not sent.
+// usage holds the counts as sent; −1: not sent. Anthropic splits the prompt into
+// three: fresh, written to the cache, and cached.
 type usage struct {
 	prompt, output, total, cached, reasoning int64
+	fresh, written                           int64
 }
 
-var noUsage = usage{-1, -1, -1, -1, -1}
+var noUsage = usage{-1, -1, -1, -1, -1, -1, -1}
 
 // toolDelta is a piece of a tool call.
 type toolDelta struct {
 	index    int64 // −1: not sent
 	id, name []byte
 	args     []byte
+	whole    bool // a call of its own, with all of its arguments
 }
 
 func (c *chunk) reset(b []byte) {
-	*c = chunk{usage: noUsage, b: b, tools: c.tools[:0], scratch: c.scratch[:0]}
+	*c = chunk{
+		usage: noUsage, b: b, tools: c.tools[:0], spent: c.spent[:0], scratch: c.scratch[:0],
+		texts: [2][]byte{c.texts[0][:0], c.texts[1][:0]},
+	}
+}
+
+// small lets go of large space.
+func (c *chunk) small() {
+	c.scratch, c.texts = small(c.scratch), [2][]byte{small(c.texts[0]), small(c.texts[1])}
+}
+
+// gather adds a piece to a text. The first piece is taken as it lies; more of
+// them are put together in the text's own space, so that the cost stays linear.
+func gather(text, space *[]byte, piece []byte) {
+	switch {
+	case len(piece) == 0:
+	case len(*text) == 0:
+		*text = piece
+	default:
+		if len(*space) == 0 {
+			*space = append(*space, *text...)
+		}
+		*space = append(*space, piece...)
+		*text = *space
+	}
 }
 
 // scan reads the object in one pass without allocation. It takes only what it
@@ -233,6 +274,7 @@ func (c *chunk) addChoice(index int64, t *choiceText, tools int, finish []byte, 
 	if len(reasoning) > 0 {
 		c.has |= hasReasoning
 	}
+	c.listed += listed
 	c.payload += len(content) + len(reasoning)
 	for _, d := range c.tools[tools:] {
 		if n := len(d.name) + len(d.args); n > 0 {
@@ -244,8 +286,8 @@ func (c *chunk) addChoice(index int64, t *choiceText, tools int, finish []byte, 
 		c.tools = c.tools[:tools]
 		return
 	}
-	c.content, c.reasoning = c.join(c.content, content), c.join(c.reasoning, reasoning)
-	c.listed += listed
+	gather(&c.content, &c.texts[0], content)
+	gather(&c.reasoning, &c.texts[1], reasoning)
 	if len(finish) > 0 {
 		c.finish = finish
 	}

@@ -32,6 +32,8 @@ func (t *tally) onUsage(c *chunk) {
 	take(&t.usage.total, c.usage.total)
 	take(&t.usage.cached, c.usage.cached)
 	take(&t.usage.reasoning, c.usage.reasoning)
+	take(&t.usage.fresh, c.usage.fresh)
+	take(&t.usage.written, c.usage.written)
 	switch {
 	case c.usage.output < 0:
 	case c.payload == 0:
@@ -92,6 +94,9 @@ func (t *tally) settleCounts() {
 func (t *tally) settleUsage() {
 	t.settleCounts()
 	u, r := t.usage, t.rec
+	if u.fresh >= 0 {
+		u.prompt = u.fresh + max(u.written, 0) + max(u.cached, 0)
+	}
 	odd := t.badUsage
 	distrust := func(n *int64, when bool) {
 		if when {
@@ -128,6 +133,12 @@ func (t *tally) finish(ctx context.Context, err error) {
 	r := t.rec
 	t.settleUsage()
 	r.Server = timingsOf(t.timings)
+	for _, s := range t.spent {
+		if r.Server == nil {
+			r.Server = make(map[string]time.Duration)
+		}
+		r.Server[s.name] = s.time
+	}
 	if r.OutputBytes > 0 {
 		sum := t.digest.Sum(t.digestSum[:0])
 		r.Body = string(hex.AppendEncode(t.digestText[:0], sum))
@@ -164,11 +175,17 @@ func (t *tally) judge() error {
 		r.Code = "finish_reason"
 		return fail(record.ErrorEvent, "the server gave up: finish_reason %s", r.Finish)
 	}
-	if streamed && !t.done {
+	// A whole answer is as complete as its JSON, also without a finish_reason.
+	if !t.done && (streamed || t.finished != t.seen) {
 		r.Flags |= record.FlagNoDone
 	}
 	if t.payloads == 0 { // also when the usage owns up to it: nobody asks for nothing
 		return fail(record.EmptyOutput, "finished without output")
+	}
+	if t.d.check != nil {
+		if err := t.d.check(t); err != nil {
+			return err
+		}
 	}
 	if err := t.checkTools(); err != nil {
 		return err

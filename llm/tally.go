@@ -31,6 +31,9 @@ type Answer struct {
 // maxEvents bounds the events that a record keeps, about 48 MiB of them.
 const maxEvents = 1 << 20
 
+// maxSpent bounds the times that a server tells of one answer.
+const maxSpent = 64
+
 // maxTools bounds the tool calls of one answer.
 const maxTools = 1024
 
@@ -40,6 +43,7 @@ var errDone = errors.New("complete")
 // tally reads one answer and writes what it says on the record. It is pooled.
 type tally struct {
 	t     *Target
+	d     *dialect
 	q     *call
 	req   *Request
 	rec   *record.Record
@@ -69,6 +73,8 @@ type tally struct {
 	countsSent int
 	badUsage   bool
 	timings    []byte
+	spent      []spent
+	items      int64 // vectors or scores of the answer
 }
 
 type toolCall struct {
@@ -84,7 +90,7 @@ var tallies = sync.Pool{New: func() any {
 }}
 
 func (t *tally) begin(target *Target, q *call, req *Request) {
-	t.t, t.q, t.req, t.rec = target, q, req, q.rec
+	t.t, t.d, t.q, t.req, t.rec = target, target.dialect(), q, req, q.rec
 	t.dec.Reset()
 	t.dec.Max = target.MaxEvent
 	t.text, t.reasoning, t.body, t.timings = small(t.text), small(t.reasoning), small(t.body), small(t.timings)
@@ -92,6 +98,7 @@ func (t *tally) begin(target *Target, q *call, req *Request) {
 	t.kept, t.clipped, t.payloads, t.lastRead = 0, false, 0, 0
 	t.seen, t.finished, t.done, t.failed = 0, 0, false, false
 	t.usage, t.usageOnly, t.countsSent, t.badUsage = noUsage, -1, 0, false
+	t.spent, t.items = t.spent[:0], 0
 	t.frag = fragment{}
 	t.digest.Reset()
 	t.rec.Events = t.rec.Events[:0]
@@ -102,10 +109,10 @@ func (t *tally) begin(target *Target, q *call, req *Request) {
 
 // end lets go of what belongs to the request.
 func (t *tally) end() {
-	t.t, t.q, t.req, t.rec = nil, nil, nil, nil
+	t.t, t.d, t.q, t.req, t.rec = nil, nil, nil, nil, nil
 	t.frag = fragment{}
 	t.chunk.reset(nil)
-	t.chunk.scratch = small(t.chunk.scratch)
+	t.chunk.small()
 	clear(t.tools)
 	tallies.Put(t)
 }
@@ -126,7 +133,8 @@ func (t *tally) read(s stream, h head) error {
 		return fail(record.Malformed, "a body with content coding %q, which nobody asked for", h.encoding)
 	case h.status < 200 || h.status > 299:
 		return t.refused(s, h)
-	case h.sse || t.req.Stream && !h.json:
+	case h.sse || t.req.Stream && (!h.json || t.d.lines):
+		t.dec.plain = t.d.lines && !h.sse
 		return t.readEvents(s)
 	}
 	if err := t.readBody(s, t.t.MaxBody); err != nil {
@@ -192,14 +200,12 @@ func (t *tally) onEvent(e *Event) error {
 		return errDone
 	}
 	c := &t.chunk
-	if !c.scan(data) {
-		if err := c.parse(data); err != nil {
-			if e.Tail {
-				return nil // half an event: what came before it decides
-			}
-			t.add(record.KindUnknown, e, 0)
-			return &failure{record.Malformed, err}
+	if err := t.d.read(c, e.Name, data); err != nil {
+		if e.Tail {
+			return nil // half an event: what came before it decides
 		}
+		t.add(record.KindUnknown, e, 0)
+		return &failure{record.Malformed, err}
 	}
 	t.seenTail(e)
 	if c.err != nil {
@@ -208,6 +214,10 @@ func (t *tally) onEvent(e *Event) error {
 	}
 	t.onChunk(c)
 	t.add(t.kind(c), e, c.payload)
+	if c.has&hasDone != 0 {
+		t.done = !e.Tail
+		return errDone
+	}
 	return nil
 }
 
@@ -229,6 +239,10 @@ func (t *tally) kind(c *chunk) record.Kind {
 		return record.KindReasoning
 	case c.has&hasFinish != 0:
 		return record.KindFinish
+	case c.has&hasDone != 0:
+		return record.KindDone
+	case c.has&hasPing != 0:
+		return record.KindComment
 	case c.has&hasUsage != 0 && c.has&hasDelta == 0:
 		return record.KindUsage
 	case c.has&hasDelta != 0 && t.payloads == 0:
@@ -284,6 +298,8 @@ func (t *tally) onChunk(c *chunk) {
 	}
 	t.rec.OutputBytes += int64(c.payload)
 	t.onUsage(c)
+	t.items += c.items
+	t.spent = append(t.spent, c.spent[:min(len(c.spent), maxSpent-len(t.spent))]...)
 	if len(c.timings) > 0 && len(c.timings) <= 8<<10 {
 		t.timings = append(t.timings[:0], c.timings...)
 	}
@@ -343,6 +359,9 @@ func (t *tally) onTool(d *toolDelta, position, of int) {
 
 func (t *tally) slot(d *toolDelta, position, of int) int {
 	last := len(t.tools) - 1
+	if d.whole {
+		return -1
+	}
 	if len(d.id) > 0 {
 		if i := slices.IndexFunc(t.tools, func(c toolCall) bool { return c.id == string(d.id) }); i >= 0 {
 			return i
@@ -400,10 +419,8 @@ func (t *tally) onBody() error {
 		return fail(record.EmptyOutput, "an answer without a body")
 	}
 	c := &t.chunk
-	if !c.scan(data) {
-		if err := c.parse(data); err != nil {
-			return fail(record.Malformed, "a body that is no answer: %w", err)
-		}
+	if err := t.d.read(c, nil, data); err != nil {
+		return fail(record.Malformed, "a body that is no answer: %w", err)
 	}
 	if c.err != nil {
 		t.inband(c.err, nil)
@@ -413,7 +430,7 @@ func (t *tally) onBody() error {
 		return fail(record.Malformed, "asked for a stream, got one JSON body; set stream: false for this server")
 	}
 	if c.seen == 0 {
-		return fail(record.Malformed, "a JSON body without choices")
+		return fail(record.Malformed, "a JSON body without %s", t.d.missing)
 	}
 	t.onChunk(c)
 	kind := t.kind(c)

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/textproto"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +50,8 @@ type Target struct {
 	MaxIdle     int           // kept connections; 0: 16,384
 	IdleTimeout time.Duration // age at which a kept connection is closed instead of used; 0: 90 seconds
 	KeepText    int           // bytes of generated text that an Answer holds; 0: 1 MiB; negative: none
+
+	speak *dialect // of the API, once known
 }
 
 // withDefaults returns the target with every zero limit replaced.
@@ -68,6 +69,7 @@ func (t Target) withDefaults() Target {
 	if t.API == "" {
 		t.API = APIChat
 	}
+	t.speak = t.dialect()
 	if t.MaxEvent <= 0 {
 		t.MaxEvent = DefaultMaxEvent
 	}
@@ -94,8 +96,8 @@ func (t Target) Validate() error {
 	if _, err := parseURL(t.URL); err != nil {
 		faults = append(faults, err)
 	}
-	if t.API != "" && t.API != APIChat && t.API != APICompletions {
-		fault("api %q: want %s or %s", t.API, APIChat, APICompletions)
+	if t.API != "" && !slices.Contains(apis, t.API) {
+		fault("api %q: want one of %s", t.API, strings.Join(apis, ", "))
 	}
 	if t.Protocol != "" && t.Protocol != ProtocolHTTP1 && t.Protocol != ProtocolHTTP2 {
 		fault("protocol %q: want %s or %s", t.Protocol, ProtocolHTTP1, ProtocolHTTP2)
@@ -111,7 +113,7 @@ func (t Target) Validate() error {
 		fault("key: it holds a space at an end or a control character, such as the line break at the end of a file")
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
-		if t.Key != "" && strings.EqualFold(name, "Authorization") {
+		if t.Key != "" && t.credential(name) {
 			fault("header %s: there is a key too, which is sent in it; give one of them", name)
 		}
 		if err := checkHeader(name, t.Headers[name]); err != nil {
@@ -122,6 +124,12 @@ func (t Target) Validate() error {
 		fault("ca: no PEM certificate in it")
 	}
 	return errors.Join(faults...)
+}
+
+// credential reports whether the key is sent in a field of this name.
+func (t *Target) credential(name string) bool {
+	d := dialectOf(t.API, "")
+	return d != nil && slices.ContainsFunc(d.auth(t), func(f [2]string) bool { return strings.EqualFold(f[0], name) })
 }
 
 // ownHeaders are the fields that the client alone sets: those that frame the
@@ -189,28 +197,6 @@ func parseURL(s string) (*url.URL, error) {
 		return nil, errors.New("url: a fragment (#…) is never sent; leave it out")
 	}
 	return u, nil
-}
-
-var versionSegment = regexp.MustCompile(`/v\d+[a-z0-9]*$`)
-
-// endpoints returns the URLs of requests and of the list of models. A path that
-// ends in a version is taken as the API's root, as SDKs do; one that ends in
-// the API's own path is used as it is.
-func endpoints(u *url.URL, api string) (post, models *url.URL) {
-	tail := "/chat/completions"
-	if api == APICompletions {
-		tail = "/completions"
-	}
-	root := strings.TrimRight(u.Path, "/")
-	if cut, ok := strings.CutSuffix(root, tail); ok {
-		root = cut
-	} else if !versionSegment.MatchString(root) {
-		root += "/v1"
-	}
-	p, m := *u, *u
-	p.Path, p.RawPath = root+tail, ""
-	m.Path, m.RawPath = root+"/models", ""
-	return &p, &m
 }
 
 // hostPort returns the address to dial.

@@ -43,6 +43,7 @@ type fragment struct {
 // call is one request on its way.
 type call struct {
 	get   bool   // GET of the list of models instead of the POST
+	whole bool   // the answer is not to be streamed
 	buf   []byte // free space of length gap for a head, then the body
 	gap   int
 	id    string
