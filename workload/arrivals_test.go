@@ -66,9 +66,9 @@ func TestConstantArrivalsHaveExactTotals(t *testing.T) {
 // TestArrivalsDoNotDrift compares late arrivals with exact rational arithmetic.
 func TestArrivalsDoNotDrift(t *testing.T) {
 	for _, rate := range []float64{3, 7.3, 999, 1.0 / 3} {
-		p := newProfile(Rate{Fixed: config.Rate(rate)}, math.Inf(1))
+		p := newProfile(Rate{Fixed: config.Rate(rate)}, math.Inf(1), Stream{})
 		for _, i := range []int64{0, 1, 1000, 9_999_999, 999_999_999} {
-			walk := cursor{p: &p}
+			walk := p.walk()
 			got := walk.when(float64(i) + 0.5)
 			exact := new(big.Rat).SetFrac64(2*i+1, 2)
 			exact.Mul(exact, big.NewRat(1e9, 1)).Quo(exact, new(big.Rat).SetFloat64(rate))
@@ -100,7 +100,32 @@ func integral(r Rate, length, at float64) float64 {
 		}
 		return sum
 	}
+	switch {
+	case r.Bursts != nil:
+		on, off := time.Duration(r.Bursts.On).Seconds(), time.Duration(r.Bursts.Off).Seconds()
+		whole, rest := math.Modf(at / (on + off))
+		rest *= on + off
+		return float64(r.Bursts.Rate)*(whole*on+min(rest, on)) + float64(r.Bursts.Base)*(whole*off+max(0, rest-on))
+	case r.Diurnal != nil:
+		// By the midpoint rule on a grid that every corner of the rate lies on.
+		const grid = 0.125
+		sum, start := 0.0, time.Duration(r.Diurnal.Start).Seconds()
+		for x := 0.0; x < at; x += grid {
+			width := min(grid, at-x)
+			sum += tableRate(r.Diurnal, start+x+width/2) * width
+		}
+		return sum
+	}
 	return float64(r.Fixed) * at
+}
+
+// tableRate is the rate of a table at an instant, by its definition.
+func tableRate(d *Diurnal, seconds float64) float64 {
+	n := float64(len(d.Rates))
+	x := math.Mod(seconds/time.Duration(d.Period).Seconds(), 1) * n
+	k := int(x)
+	from, to := float64(d.Rates[k%len(d.Rates)]), float64(d.Rates[(k+1)%len(d.Rates)])
+	return from + (to-from)*(x-float64(k))
 }
 
 // TestConstantArrivalsFollowTheIntegral: at every arrival the count is Λ rounded,
@@ -110,11 +135,22 @@ func TestConstantArrivalsFollowTheIntegral(t *testing.T) {
 		length := rapid.Float64Range(0.5, 100).Draw(t, "length")
 		rate := func(name string) config.Rate { return config.Rate(rapid.Float64Range(0, 40).Draw(t, name)) }
 		var r Rate
-		switch rapid.IntRange(0, 2).Draw(t, "shape") {
+		switch rapid.IntRange(0, 4).Draw(t, "shape") {
 		case 0:
 			r.Fixed = rate("fixed")
 		case 1:
 			r.Ramp = &Ramp{From: rate("from"), To: rate("to")}
+		case 2:
+			r.Bursts = &Bursts{
+				Rate: rate("on"), Base: rate("base"),
+				On: config.Duration(rapid.Float64Range(0.1, 30).Draw(t, "on") * 1e9), Off: config.Duration(rapid.Float64Range(0.1, 30).Draw(t, "off") * 1e9),
+			}
+		case 3:
+			n := rapid.IntRange(2, 6).Draw(t, "points")
+			r.Diurnal = &Diurnal{Period: config.Duration(time.Duration(2*n) * time.Second), Start: config.Duration(time.Duration(rapid.IntRange(0, 16*n-1).Draw(t, "start")) * time.Second / 8)}
+			for range n {
+				r.Diurnal.Rates = append(r.Diurnal.Rates, rate("point"))
+			}
 		default:
 			r.Stairs = &Stairs{
 				From: rate("from"), To: rate("to"), Step: config.Rate(rapid.Float64Range(0.5, 20).Draw(t, "step")),
@@ -122,7 +158,7 @@ func TestConstantArrivalsFollowTheIntegral(t *testing.T) {
 			}
 		}
 		end := float64(time.Duration(length * 1e9))
-		a := arrivals{profile: newProfile(r, end), limit: maxShots}
+		a := arrivals{profile: newProfile(r, end, Stream{}), process: process{kind: "constant"}, limit: maxShots}
 		want := integral(r, end/1e9, end/1e9)
 		if math.Abs(a.profile.total-want) > 1e-6*(1+want) {
 			t.Fatalf("total = %v, want %v", a.profile.total, want)

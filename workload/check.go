@@ -20,6 +20,9 @@ const (
 	maxGroups  = 1_000_000
 	maxLabels  = 16
 	maxLabel   = 128
+	maxPulse   = 1_000_000             // requests of a pulse
+	maxTable   = 1000                  // states of an MMPP, rates of a day
+	maxPieces  = 1_000_000             // changes of a rate in one workload
 	startGap   = 50 * time.Millisecond // default stagger a user
 	maxStagger = 30 * time.Second
 	shareOfRun = 10 // the default stagger is at most a tenth of the run
@@ -117,19 +120,10 @@ func (s *Spec) problems() problems {
 const arrivalsHint = "write such as {poisson: 8/s}, {constant: 5/s} or {concurrency: 16}"
 
 func (ps *problems) arrivals(a *Arrivals) {
-	var forms []string
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{{"constant", a.Constant != nil}, {"poisson", a.Poisson != nil}, {"ramp", a.Ramp != nil}, {"stairs", a.Stairs != nil}, {"concurrency", a.Concurrency != 0}} {
-		if f.set {
-			forms = append(forms, f.name)
-		}
-	}
-	shaped := a.Ramp != nil || a.Stairs != nil
+	forms, shaped := a.forms()
 	switch {
 	case a.Process != "" && !shaped:
-		ps.add("arrivals.process", "goes with ramp or stairs only", "remove it, or add a ramp")
+		ps.add("arrivals.process", "goes with a shape of rate only", "remove it, or add a ramp")
 	case a.Process != "" && a.Process != "constant" && a.Process != "poisson":
 		ps.add("arrivals.process", fmt.Sprintf("wants constant or poisson, got %q", a.Process), "write one of them")
 	}
@@ -148,6 +142,17 @@ func (ps *problems) arrivals(a *Arrivals) {
 	case 1:
 	default:
 		ps.add("arrivals", "has more than one of them: "+strings.Join(forms, ", "), "keep one; a shape of rate goes inside, such as {poisson: {ramp: …}}")
+		return
+	}
+	for name, r := range map[string]*Renewal{"gamma": a.Gamma, "weibull": a.Weibull} {
+		if r == nil {
+			continue
+		}
+		path := "arrivals." + name
+		if key, what, hint := r.problem(name); what != "" {
+			ps.add(strings.TrimSuffix(path+"."+key, "."), what, hint)
+		}
+		ps.rate(path+".rate", &r.Rate)
 		return
 	}
 	if _, r := a.open(); r != nil {
@@ -169,36 +174,143 @@ func (ps *problems) arrivals(a *Arrivals) {
 	}
 }
 
-// rate judges the rate of an open loop.
-func (ps *problems) rate(path string, r *Rate) {
-	within := func(path string, v config.Rate, least bool) {
-		switch {
-		case !(v >= 0 && v <= maxRate):
-			ps.add(path, fmt.Sprintf("must be at most %d/s, got %v", maxRate, v), "write such as 5/s")
-		case least && v == 0:
-			ps.add(path, "a rate of 0/s sends nothing", "write such as 5/s")
+// forms lists which forms of arrivals are given; shaped says that one of them is
+// a shape of rate without a process.
+func (a *Arrivals) forms() (names []string, shaped bool) {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"constant", a.Constant != nil}, {"poisson", a.Poisson != nil}, {"gamma", a.Gamma != nil}, {"weibull", a.Weibull != nil}} {
+		if f.set {
+			names = append(names, f.name)
 		}
 	}
+	r := Rate{Ramp: a.Ramp, Stairs: a.Stairs, Bursts: a.Bursts, Pulses: a.Pulses, Diurnal: a.Diurnal, MMPP: a.MMPP}
+	for _, s := range r.shapes() {
+		names = append(names, s.name)
+		shaped = true
+	}
+	if a.Concurrency != 0 {
+		names = append(names, "concurrency")
+	}
+	return names, shaped
+}
+
+// within judges one rate; least says that it must not be 0.
+func (ps *problems) within(path string, v config.Rate, least bool) {
 	switch {
-	case r.Ramp != nil && r.Stairs != nil:
-		ps.add(path, "has a ramp and stairs", "keep one")
-	case r.Ramp != nil:
-		within(path+".ramp.from", r.Ramp.From, false)
-		within(path+".ramp.to", r.Ramp.To, r.Ramp.From == 0)
-	case r.Stairs != nil:
-		st := r.Stairs
-		path += ".stairs"
-		within(path+".from", st.From, false)
-		within(path+".to", st.To, st.From == 0)
-		within(path+".step", st.Step, true)
-		switch {
-		case st.Every <= 0:
-			ps.add(path+".every", "steps must last", "write such as 30s")
-		case st.Step > 0 && st.steps() > maxSteps:
-			ps.add(path+".step", fmt.Sprintf("makes more than %d steps", maxSteps), "make the steps larger, or use a ramp")
-		}
+	case !(v >= 0 && v <= maxRate):
+		ps.add(path, fmt.Sprintf("must be at most %d/s, got %v", maxRate, v), "write such as 5/s")
+	case least && v == 0:
+		ps.add(path, "a rate of 0/s sends nothing", "write such as 5/s")
+	}
+}
+
+// lasts judges a length of time that must not be 0.
+func (ps *problems) lasts(path string, d config.Duration, what string) {
+	if time.Duration(d) < time.Millisecond || time.Duration(d) > maxFor {
+		ps.add(path, fmt.Sprintf("%s between 1ms and %v, got %v", what, config.Duration(maxFor), d), "write such as 30s")
+	}
+}
+
+// rate judges the rate of an open loop.
+func (ps *problems) rate(path string, r *Rate) {
+	shapes := r.shapes()
+	switch len(shapes) {
+	case 0:
+		ps.within(path, r.Fixed, true)
+		return
+	case 1:
 	default:
-		within(path, r.Fixed, true)
+		ps.add(path, fmt.Sprintf("has more than one shape: %s and %s", shapes[0].name, shapes[1].name), "keep one")
+		return
+	}
+	path += "." + shapes[0].name
+	switch s := shapes[0].shape.(type) {
+	case *Ramp:
+		ps.within(path+".from", s.From, false)
+		ps.within(path+".to", s.To, s.From == 0)
+	case *Stairs:
+		ps.stairs(path, s)
+	case *Bursts:
+		ps.within(path+".rate", s.Rate, s.Base == 0)
+		ps.within(path+".base", s.Base, false)
+		ps.lasts(path+".on", s.On, "a burst must last")
+		ps.lasts(path+".off", s.Off, "the quiet between bursts must last")
+	case *Pulses:
+		if s.Requests < 1 || s.Requests > maxPulse {
+			ps.add(path+".requests", fmt.Sprintf("must be between 1 and %d, got %v", maxPulse, s.Requests), "write such as 20")
+		}
+		ps.within(path+".base", s.Base, false)
+		ps.lasts(path+".every", s.Every, "the time between pulses must be")
+	case *Diurnal:
+		ps.diurnal(path, s)
+	case *MMPP:
+		ps.mmpp(path+".states", s)
+	}
+}
+
+func (ps *problems) stairs(path string, st *Stairs) {
+	ps.within(path+".from", st.From, false)
+	ps.within(path+".to", st.To, st.From == 0)
+	ps.within(path+".step", st.Step, true)
+	switch {
+	case st.Every <= 0:
+		ps.add(path+".every", "steps must last", "write such as 30s")
+	case st.Step > 0 && st.steps() > maxSteps:
+		ps.add(path+".step", fmt.Sprintf("makes more than %d steps", maxSteps), "make the steps larger, or use a ramp")
+	}
+}
+
+func (ps *problems) diurnal(path string, d *Diurnal) {
+	period := config.Duration(d.period())
+	sinusoid := d.Mean != 0 || d.Swing != 0 || d.Peak != 0
+	switch {
+	case len(d.Rates) > 0 && sinusoid:
+		ps.add(path+".rates", "stands beside a sinusoid (mean, swing, peak)", "keep one of them")
+	case len(d.Rates) > maxTable || len(d.Rates) == 1:
+		ps.add(path+".rates", fmt.Sprintf("wants between 2 and %d rates, got %d", maxTable, len(d.Rates)), "write 24, one an hour")
+	case len(d.Rates) > 0:
+		most := config.Rate(0)
+		for _, r := range d.Rates {
+			ps.within(path+".rates", r, false)
+			most = max(most, r)
+		}
+		if most == 0 {
+			ps.add(path+".rates", "rates that are all 0/s send nothing", "write such as [5/s, 3/s, 8/s]")
+		}
+	case d.Mean == 0:
+		ps.add(path, "has neither a mean nor rates", "write such as {mean: 8/s, swing: 60%} or {rates: [5/s, 3/s, 8/s]}")
+	default:
+		ps.within(path+".mean", d.Mean, true)
+		if !(d.Swing >= 0 && d.Swing <= 1) {
+			ps.add(path+".swing", fmt.Sprintf("must be between 0%% and 100%%, got %v", d.Swing), "write such as 60%")
+		}
+	}
+	if time.Duration(period) < time.Second || time.Duration(period) > maxFor {
+		ps.add(path+".period", fmt.Sprintf("must be between 1s and %v, got %v", config.Duration(maxFor), period), "write 24h, or 24m to play a day at sixty times its speed")
+	}
+	if d.Peak < 0 || d.Peak > period {
+		ps.add(path+".peak", fmt.Sprintf("lies outside of the period of %v", period), "write such as 14h")
+	}
+	if d.Start < 0 || d.Start >= period {
+		ps.add(path+".start", fmt.Sprintf("lies outside of the period of %v", period), "write such as 8h")
+	}
+}
+
+func (ps *problems) mmpp(path string, m *MMPP) {
+	if len(m.States) < 2 || len(m.States) > maxTable {
+		ps.add(path, fmt.Sprintf("wants between 2 and %d states, got %d", maxTable, len(m.States)), "write such as [{rate: 2/s, dwell: 30s}, {rate: 40/s, dwell: 5s}]")
+		return
+	}
+	most := config.Rate(0)
+	for _, s := range m.States {
+		ps.within(path, s.Rate, false)
+		ps.lasts(path, s.Dwell, "the mean time in a state must be")
+		most = max(most, s.Rate)
+	}
+	if most == 0 {
+		ps.add(path, "states that are all of 0/s send nothing", "give one of them a rate")
 	}
 }
 
@@ -229,14 +341,38 @@ func (ps *problems) end(s *Spec, sound bool) {
 	case r == nil:
 		return
 	}
-	expected := newProfile(*r, s.end()).total
-	switch limit := expected; {
+	if ps.pieces(s, r); len(*ps) > before {
+		return
+	}
+	switch limit := s.expected(r); {
 	case s.For > 0 && limit < 0.5:
 		ps.add("for", fmt.Sprintf("%v at this rate is no request", s.For), "make it longer, or raise the rate")
 	case s.For > 0 && s.Requests == 0 && limit > maxShots:
-		ps.add("for", fmt.Sprintf("plans %.3g requests, more than %d", expected, maxShots), "make it shorter, or add requests")
+		ps.add("for", fmt.Sprintf("plans %.3g requests, more than %d", limit, maxShots), "make it shorter, or add requests")
 	case s.For == 0 && r.Stairs != nil && r.Stairs.To == 0:
 		ps.add("for", "stairs that end at 0/s need an end", fmt.Sprintf("add for: %v", r.Stairs.length()))
+	}
+}
+
+// expected returns the number of requests that the rate makes in the time of the
+// spec; +Inf if it has no end.
+func (s *Spec) expected(r *Rate) float64 {
+	if r.stateful() {
+		return r.shape().mean(s.end()) * (s.end() / 1e9)
+	}
+	return newProfile(*r, s.end(), Stream{}).total
+}
+
+// pieces judges how often the rate changes.
+func (ps *problems) pieces(s *Spec, r *Rate) {
+	length := s.end()
+	if s.Requests > 0 {
+		if mean := r.shape().mean(math.Inf(1)); mean > 0 {
+			length = min(length, float64(s.Requests)/mean*1e9)
+		}
+	}
+	if n := length / r.shape().pace(); n > maxPieces {
+		ps.add("arrivals", fmt.Sprintf("the rate changes %.3g times, more than %d", n, maxPieces), "make the workload shorter, or its states, bursts or periods longer")
 	}
 }
 

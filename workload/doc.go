@@ -25,10 +25,12 @@
 // # When
 //
 // In an open loop requests are due by a schedule, whatever the server does. A
-// schedule is a rate over time (fixed, a ramp or stairs) and a process: evenly
-// spaced (constant) or independent users (Poisson). Both come from the closed
-// form of the integral of the rate, never from adding up gaps that were rounded,
-// so the ten-millionth request is as exact as the first; see arrivals.go.
+// schedule is a rate over time (fixed, a ramp, stairs, bursts, pulses, a day, or
+// random states) and a process: evenly spaced (constant), independent users
+// (Poisson), or gaps of a gamma or Weibull distribution; each goes with each.
+// All come from the closed form of the integral of the rate, never from adding up
+// gaps that were rounded, so the ten-millionth request is as exact as the first;
+// see arrivals.go, rate.go and renewal.go.
 //
 // In a closed loop virtual users wait for their answer and their think time
 // before they ask again. Users start one after the other, not in one burst; see

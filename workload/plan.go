@@ -73,10 +73,10 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 	if spec.Requests > 0 {
 		limit = int64(spec.Requests)
 	}
-	if poisson, rate := spec.Arrivals.open(); rate != nil {
+	if process, rate := spec.Arrivals.open(); rate != nil {
 		p.arrivals = &arrivals{
-			profile: newProfile(*rate, spec.end()),
-			poisson: poisson,
+			profile: newProfile(*rate, spec.end(), NewStream(seed, name, "states")),
+			process: process,
 			gaps:    NewStream(seed, name, "arrivals"),
 			limit:   limit,
 		}
@@ -118,7 +118,11 @@ func (p *Plan) Open() bool { return p.arrivals != nil }
 // Poisson reports whether the arrivals are a Poisson process of constant rate,
 // whose actual send times can be tested for it.
 func (p *Plan) Poisson() bool {
-	return p.Open() && p.arrivals.poisson && len(p.arrivals.profile.segments) == 1 && p.arrivals.profile.segments[0].slope == 0
+	if !p.Open() || p.arrivals.process.kind != "poisson" {
+		return false
+	}
+	walk := p.arrivals.profile.walk()
+	return walk.at.slope == 0 && walk.at.pulse == 0 && !walk.look()
 }
 
 // Users returns the number of virtual users of a closed loop, 0 for an open one.
@@ -257,6 +261,9 @@ func (p *Plan) WarmUp() iter.Seq[Shot] {
 	return func(yield func(Shot) bool) {
 		w := p.warm.writer()
 		rate := p.Rate()
+		if rate == 0 {
+			rate = 1 // a random rate that stays at 0 to the end
+		}
 		for i := range p.WarmUps() {
 			s := w.shot(i, true)
 			if p.Open() {
@@ -315,7 +322,7 @@ func (p *Plan) sum() string {
 // String describes the plan: "Poisson 8/s for 5m", "16 users, think 2s, 1000 requests".
 func (p *Plan) String() string {
 	var b strings.Builder
-	poisson, rate := p.spec.Arrivals.open()
+	process, rate := p.spec.Arrivals.open()
 	switch {
 	case rate == nil:
 		fmt.Fprintf(&b, "%d users", p.closed.users)
@@ -327,10 +334,8 @@ func (p *Plan) String() string {
 			fmt.Fprintf(&b, ", think %v", t)
 		}
 		b.WriteString(",")
-	case poisson:
-		b.WriteString("Poisson " + rate.String())
 	default:
-		b.WriteString("constant " + rate.String())
+		b.WriteString(process.String() + " " + rate.String())
 	}
 	if p.spec.For > 0 {
 		fmt.Fprintf(&b, " for %v", p.spec.For)
@@ -342,15 +347,4 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, " %d requests", int64(p.spec.Requests))
 	}
 	return b.String()
-}
-
-// String describes the rate: "8/s", "ramp 1/s to 10/s", "stairs 1/s to 10/s by 1/s every 30s".
-func (r *Rate) String() string {
-	switch {
-	case r.Ramp != nil:
-		return fmt.Sprintf("ramp %v to %v", r.Ramp.From, r.Ramp.To)
-	case r.Stairs != nil:
-		return fmt.Sprintf("stairs %v to %v by %v every %v", r.Stairs.From, r.Stairs.To, r.Stairs.Step, r.Stairs.Every)
-	}
-	return r.Fixed.String()
 }

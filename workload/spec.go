@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"math"
-
 	"github.com/assay-llm/assay/config"
 )
 
@@ -10,7 +8,7 @@ import (
 // valid: arrivals, prompts and an end are needed. CheckConfig and Validate hold
 // the rules that go across fields.
 type Spec struct {
-	Arrivals    Arrivals          `yaml:"arrivals,required" doc:"when requests are sent: {poisson: 8/s}, {constant: 5/s}, {concurrency: 16, think: 2s}, {ramp: …} or {stairs: …}"`
+	Arrivals    Arrivals          `yaml:"arrivals,required" doc:"when requests are sent: {poisson: 8/s}, {constant: 5/s}, {gamma: {rate: 8/s, cv: 2}}, {bursts: …}, {concurrency: 16, think: 2s} and others"`
 	For         config.Duration   `yaml:"for" doc:"how long requests are sent; this or requests must be given, and the first of them ends it"`
 	Requests    config.Count      `yaml:"requests" doc:"how many requests are sent, warm-up left out"`
 	Prompts     Prompts           `yaml:"prompts,required" doc:"what is asked: {synthetic: 512} or {file: sets/support.jsonl}"`
@@ -26,67 +24,30 @@ type Spec struct {
 	Labels      map[string]string `yaml:"labels" doc:"labels of every record, for the scopes of clauses"`
 }
 
-// Arrivals say when requests are sent. Exactly one of Constant, Poisson, Ramp,
-// Stairs (an open loop: the schedule does not wait for answers) and Concurrency
-// (a closed loop: each virtual user sends its next request after the answer to
-// its last) is set. Ramp and Stairs stand for a Rate of that shape, with
-// Process "poisson" unless it says "constant".
+// Arrivals say when requests are sent. Exactly one of the forms is set:
+//
+//   - an open loop, whose schedule does not wait for answers, by its process
+//     (Constant, Poisson, Gamma, Weibull), each at a [Rate];
+//   - an open loop by the shape of its rate alone (Ramp, Stairs, Bursts, Pulses,
+//     Diurnal, MMPP), with Process "poisson" unless it says "constant". Pulses
+//     are "constant" unless it says "poisson";
+//   - a closed loop of Concurrency virtual users, each of which sends its next
+//     request after the answer to its last.
 type Arrivals struct {
-	Constant    *Rate            `yaml:"constant" doc:"evenly spaced requests: a rate, {ramp: …} or {stairs: …}"`
-	Poisson     *Rate            `yaml:"poisson" doc:"independent users: exponential gaps at a rate, {ramp: …} or {stairs: …}"`
+	Constant    *Rate            `yaml:"constant" doc:"evenly spaced requests: a rate, or a shape such as {ramp: …} or {bursts: …}"`
+	Poisson     *Rate            `yaml:"poisson" doc:"independent users: exponential gaps at a rate, or a shape such as {ramp: …} or {bursts: …}"`
+	Gamma       *Renewal         `yaml:"gamma" doc:"gaps of a gamma distribution: {rate: 8/s, cv: 2} is burstier than poisson, a cv below 1 is smoother"`
+	Weibull     *Renewal         `yaml:"weibull" doc:"gaps of a Weibull distribution: {rate: 8/s, cv: 2}"`
 	Ramp        *Ramp            `yaml:"ramp" doc:"a rate that changes linearly over the duration"`
 	Stairs      *Stairs          `yaml:"stairs" doc:"a rate that goes up or down in steps"`
-	Process     string           `yaml:"process" oneof:"constant,poisson" doc:"how a ramp or stairs place their requests; poisson by default"`
+	Bursts      *Bursts          `yaml:"bursts" doc:"a rate that is switched on and off"`
+	Pulses      *Pulses          `yaml:"pulses" doc:"many requests at one instant, again and again"`
+	Diurnal     *Diurnal         `yaml:"diurnal" doc:"a rate that goes up and down like the days"`
+	MMPP        *MMPP            `yaml:"mmpp" doc:"a rate that jumps between states at random"`
+	Process     string           `yaml:"process" oneof:"constant,poisson" doc:"how a shape of rate places its requests; poisson by default, constant for pulses"`
 	Concurrency config.Count     `yaml:"concurrency" doc:"number of virtual users of a closed loop"`
 	Think       Pause            `yaml:"think" doc:"pause of a user between an answer and its next request"`
 	Stagger     *config.Duration `yaml:"stagger" doc:"time over which users make their first requests, evenly; by default the mean think time plus 50ms a user, at most a tenth of for, at most 30s"`
-}
-
-// Rate is the rate of an open loop: Fixed, unless there is a Ramp or Stairs. In a
-// suite it is a bare rate or a mapping of the shape's name.
-type Rate struct {
-	Fixed  config.Rate
-	Ramp   *Ramp   `yaml:"ramp" doc:"a rate that changes linearly over the duration"`
-	Stairs *Stairs `yaml:"stairs" doc:"a rate that goes up or down in steps"`
-}
-
-// Ramp is a rate that changes linearly from From at the start to To at the end.
-type Ramp struct {
-	From config.Rate `yaml:"from,required" doc:"rate at the start"`
-	To   config.Rate `yaml:"to,required" doc:"rate at the end of for"`
-}
-
-// Stairs is a rate that starts at From, moves by Step towards To at the end of
-// every Every, and stays at To.
-type Stairs struct {
-	From  config.Rate     `yaml:"from,required" doc:"rate of the first step"`
-	Step  config.Rate     `yaml:"step,required" doc:"difference between steps; always positive, also downwards"`
-	Every config.Duration `yaml:"every,required" doc:"length of a step"`
-	To    config.Rate     `yaml:"to,required" doc:"rate of the last step, which lasts to the end"`
-}
-
-// maxSteps bounds the steps of stairs.
-const maxSteps = 10_000
-
-// steps returns the number of steps before the last rate is reached.
-func (s *Stairs) steps() int {
-	n := math.Ceil(math.Abs(float64(s.To-s.From))/float64(s.Step) - 1e-9)
-	if !(n <= maxSteps) { // also NaN and ±Inf
-		return maxSteps + 1
-	}
-	return int(n)
-}
-
-// length returns how long the steps take, the last one included.
-func (s *Stairs) length() config.Duration { return config.Duration(s.steps()+1) * s.Every }
-
-// rate returns the rate of step k, k < steps().
-func (s *Stairs) rate(k int) float64 {
-	step := float64(s.Step)
-	if s.To < s.From {
-		step = -step
-	}
-	return float64(s.From) + float64(float64(k)*step)
 }
 
 // Prompts say what is asked. Exactly one of Synthetic and File is set.
@@ -110,37 +71,6 @@ type WarmUp struct {
 	Requests config.Count `yaml:"requests,required" doc:"number of requests before the measured ones"`
 }
 
-// DecodeConfig reads a bare rate or a mapping with ramp or stairs.
-func (r *Rate) DecodeConfig(n *config.Node) {
-	*r = Rate{}
-	if !n.IsMapping() {
-		n.Decode(&r.Fixed)
-		return
-	}
-	type shape Rate // without DecodeConfig
-	if n.Decode((*shape)(r)) && (r.Ramp == nil) == (r.Stairs == nil) {
-		n.Fault("wants a rate, a ramp or stairs", "write one of them, such as 8/s")
-	}
-}
-
-// MarshalYAML returns the form that DecodeConfig reads.
-func (r Rate) MarshalYAML() (any, error) {
-	if r.Ramp == nil && r.Stairs == nil {
-		return r.Fixed, nil
-	}
-	type shape Rate
-	return shape(r), nil
-}
-
-// ConfigSchema describes the forms of a rate.
-func (Rate) ConfigSchema() map[string]any {
-	return map[string]any{"oneOf": []any{
-		config.SchemaOf(config.Rate(0)),
-		only("ramp", config.SchemaOf(Ramp{})),
-		only("stairs", config.SchemaOf(Stairs{})),
-	}}
-}
-
 // only describes a mapping of one key.
 func only(key string, value any) map[string]any {
 	return map[string]any{"type": "object", "properties": map[string]any{key: value}, "required": []string{key}, "additionalProperties": false}
@@ -159,20 +89,6 @@ func (d Dist[T]) ConfigSchema() map[string]any {
 		only("exponential", map[string]any{"oneOf": []any{config.SchemaOf(d.Value), config.SchemaOf(exponentialSpec[T]{})}}),
 		only("empirical", map[string]any{"oneOf": []any{list, config.SchemaOf(empiricalSpec[T]{})}}),
 	}}
-}
-
-// open returns the process and the rate of an open loop; rate is nil for a
-// closed one.
-func (a *Arrivals) open() (poisson bool, rate *Rate) {
-	switch {
-	case a.Poisson != nil:
-		return true, a.Poisson
-	case a.Constant != nil:
-		return false, a.Constant
-	case a.Ramp != nil || a.Stairs != nil:
-		return a.Process != "constant", &Rate{Ramp: a.Ramp, Stairs: a.Stairs}
-	}
-	return false, nil
 }
 
 // isTrue reads a switch that is on by default.

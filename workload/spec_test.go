@@ -19,6 +19,8 @@ import (
 
 func on(b bool) *bool { return &b }
 
+func minutes(n int) config.Duration { return config.Duration(time.Duration(n) * time.Minute) }
+
 func TestSpecDecodes(t *testing.T) {
 	half := config.Duration(500 * time.Millisecond)
 	zero := 0.0
@@ -61,6 +63,34 @@ func TestSpecDecodes(t *testing.T) {
 		{
 			"arrivals: {concurrency: 1, think: {exponential: 3s}}\nrequests: 9\nprompts: {synthetic: {fixed: 3}}\noutput: {uniform: {min: 1, max: 3}}\n",
 			Spec{Arrivals: Arrivals{Concurrency: 1, Think: Pause{Kind: "exponential", Value: config.Duration(3 * time.Second)}}, Requests: 9, Prompts: text(3), Output: Length{Kind: "uniform", Min: 1, Max: 3}},
+		},
+		{
+			"arrivals: {gamma: {rate: 8/s, cv: 2}}\nfor: 5m\nprompts: {synthetic: 4}\n",
+			Spec{Arrivals: Arrivals{Gamma: &Renewal{Rate: *fixed(8), CV: 2}}, For: minutes(5), Prompts: text(4)},
+		},
+		{
+			"arrivals: {weibull: {rate: {ramp: {from: 1/s, to: 10/s}}, shape: 0.6}}\nfor: 5m\nprompts: {synthetic: 4}\n",
+			Spec{Arrivals: Arrivals{Weibull: &Renewal{Rate: Rate{Ramp: &Ramp{1, 10}}, Shape: 0.6}}, For: minutes(5), Prompts: text(4)},
+		},
+		{
+			"arrivals: {bursts: {rate: 50/s, base: 2/s, on: 1m, off: 2m}, process: constant}\nfor: 5m\nprompts: {synthetic: 4}\n",
+			Spec{Arrivals: Arrivals{Bursts: &Bursts{50, 2, minutes(1), minutes(2)}, Process: "constant"}, For: minutes(5), Prompts: text(4)},
+		},
+		{
+			"arrivals: {pulses: {requests: 20, every: 1m}}\nfor: 5m\nprompts: {synthetic: 4}\n",
+			Spec{Arrivals: Arrivals{Pulses: &Pulses{Requests: 20, Every: minutes(1)}}, For: minutes(5), Prompts: text(4)},
+		},
+		{
+			"arrivals: {poisson: {diurnal: {mean: 8/s, swing: 60%, peak: 14m, period: 24m, start: 8m}}}\nfor: 5m\nprompts: {synthetic: 4}\n",
+			Spec{Arrivals: Arrivals{Poisson: &Rate{Diurnal: &Diurnal{Mean: 8, Swing: 0.6, Peak: minutes(14), Period: minutes(24), Start: minutes(8)}}}, For: minutes(5), Prompts: text(4)},
+		},
+		{
+			"arrivals: {diurnal: {rates: [5/s, 3/s, 0/s]}}\nfor: 5m\nprompts: {synthetic: 4}\n",
+			Spec{Arrivals: Arrivals{Diurnal: &Diurnal{Rates: []config.Rate{5, 3, 0}}}, For: minutes(5), Prompts: text(4)},
+		},
+		{
+			"arrivals: {mmpp: {states: [{rate: 2/s, dwell: 1m}, {rate: 40/s, dwell: 2m}]}}\nrequests: 100\nprompts: {synthetic: 4}\n",
+			Spec{Arrivals: Arrivals{MMPP: &MMPP{[]State{{2, minutes(1)}, {40, minutes(2)}}}}, Requests: 100, Prompts: text(4)},
 		},
 	}
 	schema := compiled(t)
@@ -144,6 +174,9 @@ func TestSchemaRefuses(t *testing.T) {
 		"for: 5m\nprompts: {synthetic: 512}\n",
 		"arrivals: {poisson: 8}\nfor: 5m\nprompts: {synthetic: 512}\n",
 		"arrivals: {poisson: {ramp: {from: 1/s}}}\nfor: 5m\nprompts: {synthetic: 512}\n",
+		"arrivals: {gamma: {cv: 2}}\nfor: 5m\nprompts: {synthetic: 512}\n",
+		"arrivals: {poisson: {bursts: {rate: 5/s, on: 1s}}}\nfor: 5m\nprompts: {synthetic: 512}\n",
+		"arrivals: {mmpp: {states: [{rate: 5/s}]}}\nfor: 5m\nprompts: {synthetic: 512}\n",
 		"arrivals: {poisson: 8/s}\nfor: 5\nprompts: {synthetic: 512}\n",
 		"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: {zipf: 2}}\n",
 		"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: {uniform: {min: 1}}}\n",
