@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"errors"
 	"net/url"
 	"regexp"
 	"strings"
@@ -48,13 +49,14 @@ const (
 )
 
 // apis are the names that a Target may give.
-var apis = []string{APIChat, APICompletions, APIMessages}
+var apis = []string{APIChat, APICompletions, APIMessages, APIResponses}
 
 // dialects are the APIs by name. The two paths of Ollama are two of them.
 var dialects = map[string]*dialect{
 	APIChat:        {tail: "/chat/completions", models: "/models", root: "/v1", accept: acceptEvents, missing: "choices", auth: bearer, body: appendChat, read: readOpenAI},
 	APICompletions: {tail: "/completions", models: "/models", root: "/v1", accept: acceptEvents, missing: "choices", auth: bearer, body: appendCompletion, read: readOpenAI},
 	APIMessages:    {tail: "/messages", models: "/models", root: "/v1", accept: acceptEvents, missing: "content", auth: messagesAuth, body: appendAnthropic, read: readMessages},
+	APIResponses:   {tail: "/responses", models: "/models", root: "/v1", accept: acceptEvents, missing: "output", auth: bearer, body: appendResponses, read: readResponses},
 }
 
 // The reasons of an end, in the words of OpenAI. The other APIs' words for the
@@ -64,6 +66,7 @@ var (
 	finishLength = []byte("length")
 	finishTools  = []byte("tool_calls")
 	finishFilter = []byte("content_filter")
+	finishAbort  = []byte("abort")
 )
 
 // dialectOf returns the dialect of an API at a URL's path; nil: there is none of
@@ -86,6 +89,10 @@ func (t *Target) dialect() *dialect {
 	}
 	return dialectOf(t.API, path)
 }
+
+// Errors of a request that an API cannot express: left out, it would ask for
+// another answer.
+var errNoStop = errors.New("encoding request: this API has no stop sequences; leave them out, or give them as an extra field")
 
 func bearer(t *Target) [][2]string {
 	if t.Key == "" {

@@ -230,8 +230,9 @@ func TestReadersTakeDamage(t *testing.T) {
 // usualEvents are the events that come once a token.
 func usualEvents() map[string]string {
 	return map[string]string{
-		"chat":     vllmChunk,
-		"messages": event("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" tok\u00e9n"}}`),
+		"chat":      vllmChunk,
+		"messages":  event("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" tok\u00e9n"}}`),
+		"responses": typed("response.output_text.delta", `,"item_id":"msg_1","output_index":0,"content_index":0,"delta":" token","logprobs":[]`),
 	}
 }
 
@@ -314,5 +315,5 @@ func TestUnsteadyNumbersAreRefused(t *testing.T) {
 }
 
 func allDialectRows() []dialectRows {
-	return []dialectRows{messagesRows()}
+	return []dialectRows{messagesRows(), responsesRows()}
 }

@@ -438,6 +438,48 @@ func (c *chunk) amount(n *int64) {
 	*n = v
 }
 
+// usageObject reports whether an object with usage comes next. A value that is
+// neither one nor null is marked.
+func (c *chunk) usageObject() bool {
+	if c.null() {
+		return false
+	}
+	c.has |= hasUsage
+	if c.peek() != '{' {
+		c.has |= hasBadUsage
+	}
+	return c.object()
+}
+
+// amountIn reads one count of an object.
+func (c *chunk) amountIn(name string, n *int64) {
+	if !c.object() {
+		return
+	}
+	for key, more := c.enter(); more; key, more = c.next() {
+		if string(key) == name {
+			c.amount(n)
+		} else {
+			c.skip(0)
+		}
+	}
+}
+
+// wordIn returns one string of an object.
+func (c *chunk) wordIn(name string) (word []byte) {
+	if !c.object() {
+		return nil
+	}
+	for key, more := c.enter(); more; key, more = c.next() {
+		if string(key) == name {
+			word = c.word()
+		} else {
+			c.skip(0)
+		}
+	}
+	return word
+}
+
 // index reads the number of a choice, a block or an item; −1: none that makes
 // sense.
 func (c *chunk) index() int64 {
@@ -485,4 +527,13 @@ func (c *chunk) begun() {
 func (c *chunk) ended(reason []byte) {
 	c.seen, c.finished, c.finish = 1, 1, reason
 	c.has |= hasFinish
+}
+
+// failed marks an error of which the whole object tells, unless there is one
+// with a value of its own.
+func (c *chunk) failed() {
+	if c.err == nil {
+		c.err = c.b
+	}
+	c.has |= hasError
 }

@@ -169,13 +169,7 @@ func (c *chunk) messageBlock(b *messageBlock) {
 // messageUsage reads usage: the prompt in three parts, of which the cached one
 // and the one written to the cache may be missing.
 func (c *chunk) messageUsage() {
-	if c.null() {
-		return
-	}
-	c.has |= hasUsage
-	if c.peek() != '{' {
-		c.has |= hasBadUsage
-		c.skip(0)
+	if !c.usageObject() {
 		return
 	}
 	u := &c.usage
@@ -222,10 +216,7 @@ func (c *chunk) takeMessage(kind []byte, m *message, b *messageBlock) {
 	case "ping":
 		c.has |= hasPing
 	case "error":
-		if c.err == nil {
-			c.err = c.b
-			c.has |= hasError
-		}
+		c.failed()
 	}
 }
 
