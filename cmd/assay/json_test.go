@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// free names the objects whose keys are data.
+var free = []string{"by_outcome", "engine", "host", "labels"}
+
+// TestJSONIsDocumented demands that docs/format/json.md names every field of
+// what --json prints.
+func TestJSONIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/format/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documents [][]byte
+	for _, file := range []string{"../../report/testdata/report.json", "../../report/testdata/compare.json"} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, b)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/c.yaml", []byte("version: 1\nclauses: [{need: mean(fidelity.judge) >= 0.8}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"version", "--json"}, {"contract", "lint", dir + "/c.yaml", "--json"}} {
+		var out strings.Builder
+		run(t.Context(), args, nil, &out, new(strings.Builder), os.Getenv)
+		documents = append(documents, []byte(out.String()))
+	}
+	for _, b := range documents {
+		var top map[string]any
+		if err := json.Unmarshal(b, &top); err != nil {
+			t.Fatalf("%v: %.100s", err, b)
+		}
+		name, _ := top["schema"].(string)
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("schema %q is not documented", name)
+		}
+		undocumented(t, name, top, string(page))
+	}
+}
+
+func undocumented(t *testing.T, path string, x any, page string) {
+	switch x := x.(type) {
+	case []any:
+		for _, e := range x {
+			undocumented(t, path, e, page)
+		}
+	case map[string]any:
+		for key, value := range x {
+			if !strings.Contains(page, "`"+key+"`") {
+				t.Errorf("%s.%s is not documented", path, key)
+			}
+			if !slices.Contains(free, key) {
+				undocumented(t, path+"."+key, value, page)
+			}
+		}
+	}
+}
