@@ -25,6 +25,7 @@ type dialect struct {
 	whole  string // of one that is not streamed, if it has a path of its own
 	models string // of the list of models, or of what else tells that somebody is there
 	root   string // put behind a URL that names no version; "": nothing
+	base   string // what people put behind a URL that belongs to the paths
 	accept string
 
 	lines    bool // a stream is JSON lines, not server-sent events
@@ -49,7 +50,7 @@ const (
 )
 
 // apis are the names that a Target may give.
-var apis = []string{APIChat, APICompletions, APIMessages, APIResponses}
+var apis = []string{APIChat, APICompletions, APIMessages, APIResponses, APIOllama}
 
 // dialects are the APIs by name. The two paths of Ollama are two of them.
 var dialects = map[string]*dialect{
@@ -57,6 +58,8 @@ var dialects = map[string]*dialect{
 	APICompletions: {tail: "/completions", models: "/models", root: "/v1", accept: acceptEvents, missing: "choices", auth: bearer, body: appendCompletion, read: readOpenAI},
 	APIMessages:    {tail: "/messages", models: "/models", root: "/v1", accept: acceptEvents, missing: "content", auth: messagesAuth, body: appendAnthropic, read: readMessages},
 	APIResponses:   {tail: "/responses", models: "/models", root: "/v1", accept: acceptEvents, missing: "output", auth: bearer, body: appendResponses, read: readResponses},
+	APIOllama:      {tail: "/api/chat", models: "/api/tags", base: "/api", accept: acceptLines, lines: true, missing: "message", auth: bearer, body: appendOllamaChat, read: readOllama},
+	ollamaGenerate: {tail: "/api/generate", models: "/api/tags", base: "/api", accept: acceptLines, lines: true, missing: "response", auth: bearer, body: appendOllamaPrompt, read: readOllama},
 }
 
 // The reasons of an end, in the words of OpenAI. The other APIs' words for the
@@ -74,6 +77,9 @@ var (
 func dialectOf(api, path string) *dialect {
 	if api == "" {
 		api = APIChat
+	}
+	if api == APIOllama && strings.HasSuffix(strings.TrimRight(path, "/"), "/generate") {
+		api = ollamaGenerate
 	}
 	return dialects[api]
 }
@@ -124,7 +130,7 @@ func endpoints(u *url.URL, api string) (post, models *url.URL) {
 			return withPath(u, cut+d.tail), withPath(u, cut+d.models)
 		}
 	}
-	if !versionSegment.MatchString(root) {
+	if root = strings.TrimSuffix(root, d.base); !versionSegment.MatchString(root) {
 		root += d.root
 	}
 	return withPath(u, root+d.tail), withPath(u, root+d.models)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -233,6 +234,7 @@ func usualEvents() map[string]string {
 		"chat":      vllmChunk,
 		"messages":  event("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" tok\u00e9n"}}`),
 		"responses": typed("response.output_text.delta", `,"item_id":"msg_1","output_index":0,"content_index":0,"delta":" token","logprobs":[]`),
+		"ollama":    `{"model":"m","created_at":"2026-11-30T19:00:00.000000001Z","message":{"role":"assistant","content":" token"},"done":false}` + "\n",
 	}
 }
 
@@ -315,5 +317,29 @@ func TestUnsteadyNumbersAreRefused(t *testing.T) {
 }
 
 func allDialectRows() []dialectRows {
-	return []dialectRows{messagesRows(), responsesRows()}
+	return []dialectRows{messagesRows(), responsesRows(), ollamaRows(), ollamaPromptRows()}
+}
+
+// TestPathsOfAPIs holds where each API is asked, whatever people give as URL.
+func TestPathsOfAPIs(t *testing.T) {
+	for _, tt := range []struct{ in, api, post, whole, models string }{
+		{"http://h", APIMessages, "/v1/messages", "/v1/messages", "/v1/models"},
+		{"http://h/anthropic/v1", APIMessages, "/anthropic/v1/messages", "/anthropic/v1/messages", "/anthropic/v1/models"},
+		{"http://h/v1/messages/", APIMessages, "/v1/messages", "/v1/messages", "/v1/models"},
+		{"http://h/v1", APIResponses, "/v1/responses", "/v1/responses", "/v1/models"},
+		{"http://h", APIOllama, "/api/chat", "/api/chat", "/api/tags"},
+		{"http://h/api", APIOllama, "/api/chat", "/api/chat", "/api/tags"},
+		{"http://h/x/api/chat", APIOllama, "/x/api/chat", "/x/api/chat", "/x/api/tags"},
+		{"http://h/api/generate/", APIOllama, "/api/generate", "/api/generate", "/api/tags"},
+	} {
+		u, err := url.Parse(tt.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		post, models := endpoints(u, tt.api)
+		whole := dialectOf(tt.api, u.Path).unstreamed(post)
+		if post.Path != tt.post || whole.Path != tt.whole || models.Path != tt.models {
+			t.Errorf("%s, %s: %s, %s, %s; want %s, %s, %s", tt.in, tt.api, post.Path, whole.Path, models.Path, tt.post, tt.whole, tt.models)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/bits"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -537,3 +538,17 @@ func (c *chunk) failed() {
 	}
 	c.has |= hasError
 }
+
+// spend reads a time that the server tells of itself, in whole units. One of 0
+// is a time too; what is no number is none.
+func (c *chunk) spend(name string, unit time.Duration) {
+	n := int64(-1)
+	had := c.has
+	if c.amount(&n); n >= 0 && n <= int64(maxSpend/unit) {
+		c.spent = append(c.spent, spent{name, time.Duration(n) * unit})
+	}
+	c.has = had // not usage
+}
+
+// maxSpend is the longest time that a server is believed.
+const maxSpend = 1000 * time.Hour
