@@ -36,6 +36,7 @@ type Manifest struct {
 	Host      map[string]string `json:"host"` // cpu, cores, memory, kernel, go
 	Ledger    []LedgerRow       `json:"ledger"`
 	Notes     []string          `json:"notes,omitempty"` // what a reader must know and no number shows
+	Engines   []EngineSide      `json:"engine_side,omitempty"`
 }
 
 // VariantInfo says who was measured.
