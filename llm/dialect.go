@@ -30,6 +30,7 @@ type dialect struct {
 
 	lines    bool // a stream is JSON lines, not server-sent events
 	unstream bool // there are no streams
+	timed    bool // the head of an answer tells times and tokens
 	asIs     bool // the URL is the path of requests
 
 	missing string // what a JSON body lacks that is no answer
@@ -50,7 +51,7 @@ const (
 )
 
 // apis are the names that a Target may give.
-var apis = []string{APIChat, APICompletions, APIMessages, APIResponses, APIOllama}
+var apis = []string{APIChat, APICompletions, APIMessages, APIResponses, APIOllama, APITGI}
 
 // dialects are the APIs by name. The two paths of Ollama are two of them.
 var dialects = map[string]*dialect{
@@ -60,6 +61,7 @@ var dialects = map[string]*dialect{
 	APIResponses:   {tail: "/responses", models: "/models", root: "/v1", accept: acceptEvents, missing: "output", auth: bearer, body: appendResponses, read: readResponses},
 	APIOllama:      {tail: "/api/chat", models: "/api/tags", base: "/api", accept: acceptLines, lines: true, missing: "message", auth: bearer, body: appendOllamaChat, read: readOllama},
 	ollamaGenerate: {tail: "/api/generate", models: "/api/tags", base: "/api", accept: acceptLines, lines: true, missing: "response", auth: bearer, body: appendOllamaPrompt, read: readOllama},
+	APITGI:         {tail: "/generate_stream", whole: "/generate", models: "/info", accept: acceptEvents, timed: true, missing: "generated_text", auth: bearer, body: appendTGI, read: readTGI},
 }
 
 // The reasons of an end, in the words of OpenAI. The other APIs' words for the

@@ -235,6 +235,7 @@ func usualEvents() map[string]string {
 		"messages":  event("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" tok\u00e9n"}}`),
 		"responses": typed("response.output_text.delta", `,"item_id":"msg_1","output_index":0,"content_index":0,"delta":" token","logprobs":[]`),
 		"ollama":    `{"model":"m","created_at":"2026-11-30T19:00:00.000000001Z","message":{"role":"assistant","content":" token"},"done":false}` + "\n",
+		"tgi":       `data:{"index":1,"token":{"id":29871,"text":" token","logprob":-0.12,"special":false},"generated_text":null,"details":null}` + "\n\n",
 	}
 }
 
@@ -317,7 +318,7 @@ func TestUnsteadyNumbersAreRefused(t *testing.T) {
 }
 
 func allDialectRows() []dialectRows {
-	return []dialectRows{messagesRows(), responsesRows(), ollamaRows(), ollamaPromptRows()}
+	return []dialectRows{messagesRows(), responsesRows(), ollamaRows(), ollamaPromptRows(), tgiRows()}
 }
 
 // TestPathsOfAPIs holds where each API is asked, whatever people give as URL.
@@ -331,6 +332,9 @@ func TestPathsOfAPIs(t *testing.T) {
 		{"http://h/api", APIOllama, "/api/chat", "/api/chat", "/api/tags"},
 		{"http://h/x/api/chat", APIOllama, "/x/api/chat", "/x/api/chat", "/x/api/tags"},
 		{"http://h/api/generate/", APIOllama, "/api/generate", "/api/generate", "/api/tags"},
+		{"http://h", APITGI, "/generate_stream", "/generate", "/info"},
+		{"http://h/x/generate", APITGI, "/x/generate_stream", "/x/generate", "/x/info"},
+		{"http://h/x/generate_stream/", APITGI, "/x/generate_stream", "/x/generate", "/x/info"},
 	} {
 		u, err := url.Parse(tt.in)
 		if err != nil {

@@ -22,6 +22,7 @@ type head struct {
 	gzip       bool
 	encoding   string // a content coding that is not supported
 	retryAfter string // as sent; kept for statuses of 400 and more
+	told       told
 }
 
 // headEnd looks for the empty line that ends a head, in b from the offset where
@@ -119,6 +120,10 @@ func (h *head) statusLine(line []byte) (old bool, err error) {
 }
 
 func (h *head) field(name, value []byte) error {
+	if len(name) > 2 && name[0]|0x20 == 'x' && name[1] == '-' {
+		h.told.field(name, value)
+		return nil
+	}
 	switch len(name) { // most fields are skipped by their length alone
 	case len("Connection"):
 		if is(name, "connection") && hasToken(value, "close") {

@@ -280,7 +280,10 @@ func parseError(raw []byte) (e serverError) {
 	}
 	if inner, ok := m["error"]; ok && len(inner) > 0 && string(inner) != "null" {
 		if inner[0] == '{' || inner[0] == '"' {
-			return parseError(inner)
+			if e = parseError(inner); e.code == "" {
+				_ = decode(m["error_type"], &e.code) // of TGI, if it is a string
+			}
+			return e
 		}
 	}
 	for _, key := range []string{"message", "detail", "error_message"} {

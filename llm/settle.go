@@ -36,7 +36,7 @@ func (t *tally) onUsage(c *chunk) {
 	take(&t.usage.written, c.usage.written)
 	switch {
 	case c.usage.output < 0:
-	case c.payload == 0:
+	case c.payload == 0 || c.lax: // only OpenAI's chunks have running counts
 		t.usageOnly = c.usage.output
 	default:
 		for len(t.counts) < t.payloads {

@@ -128,6 +128,9 @@ func small(b []byte) []byte {
 // read reads the whole answer. Its error is what ended it too early.
 func (t *tally) read(s stream, h head) error {
 	t.rec.Status = h.status
+	if t.d.timed {
+		t.takeHead(&h.told)
+	}
 	switch {
 	case h.encoding != "":
 		return fail(record.Malformed, "a body with content coding %q, which nobody asked for", h.encoding)
