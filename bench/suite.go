@@ -62,6 +62,9 @@ type Variant struct {
 	Stall    config.Duration   `yaml:"stall" min:"1ms" doc:"longest silence within an answer; 2m if left out"`
 	Tokens   string            `yaml:"tokens" oneof:"usage,events" doc:"usage (the server counts) or events (each payload event is one token); usage if left out"`
 	Sim      *sim.Config       `yaml:"sim" doc:"a simulated engine instead of an endpoint"`
+
+	Metrics    string `yaml:"metrics" doc:"address of the engine's Prometheus metrics, http(s)://host:port/metrics, or off; /metrics at the host of url if left out, where they may be missing"`
+	ResetCache bool   `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload"`
 }
 
 // CheckConfig reports what does not fit together.
@@ -75,6 +78,7 @@ func (v *Variant) CheckConfig(n *config.Node) {
 		return
 	}
 	v.checkHeaders(n.At("headers"))
+	v.checkMetrics(n.At("metrics"))
 	if v.Sim != nil {
 		for _, key := range []string{"key", "proxy", "ca", "protocol"} {
 			if n.Has(key) {
@@ -110,7 +114,12 @@ func (v *Variant) checkURL(n *config.Node) {
 		complain(n, err, "url: ", "write http://host:port/v1")
 		return
 	}
-	if u, err := url.Parse(v.URL); err == nil {
+	checkQuery(n, v.URL)
+}
+
+// checkQuery refuses an address with a secret in its query.
+func checkQuery(n *config.Node, address string) {
+	if u, err := url.Parse(address); err == nil {
 		for name := range u.Query() {
 			if secretName.MatchString(name) {
 				n.Fault("its query holds a secret, which would be kept with the run", "write key: env:NAME, or a header with env:NAME as its value")
@@ -302,6 +311,7 @@ func parse(path string, data []byte, root *os.Root) (*Suite, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	faults = append(faults, s.Contract.Contract.Strangers(s.Workloads.Keys())...)
 	if len(faults) > 0 {
 		return nil, faults
 	}

@@ -69,6 +69,39 @@ func Lint(c *Contract, planned []Planned) []config.Fault {
 	return l.faults
 }
 
+// Strangers returns a fault for each workload that a clause names and that is
+// not among those given: a slip that would leave the clause without a request.
+func (c *Contract) Strangers(workloads []string) []config.Fault {
+	if c == nil {
+		return nil
+	}
+	var l linter
+	var list *config.Node
+	if c.node != nil {
+		list = c.node.At("clauses")
+	}
+	walk(c.named(), list, func(clause *Clause, at *config.Node) {
+		for _, name := range clause.On {
+			if slices.Contains(workloads, name) {
+				continue
+			}
+			if at != nil && at.Has("on") {
+				at = at.At("on")
+			}
+			l.stranger(clause.ID, at, name, workloads)
+		}
+	})
+	return l.faults
+}
+
+func (l *linter) stranger(id string, at *config.Node, name string, workloads []string) {
+	hint := "workloads are " + strings.Join(workloads, ", ")
+	if near, ok := nearest(name, workloads); ok {
+		hint = fmt.Sprintf("did you mean %s?", near)
+	}
+	l.report(at, id, 0, fmt.Sprintf("there is no workload %q in this run", name), hint)
+}
+
 type linter struct {
 	planned []Planned
 	bounds  map[string]map[bool]bool // metric: limited from above, from below
@@ -190,11 +223,11 @@ func (l *leafLint) scopes() []Planned {
 		if slices.Contains(names, name) {
 			continue
 		}
-		hint := "workloads are " + strings.Join(names, ", ")
-		if near, ok := nearest(name, names); ok {
-			hint = fmt.Sprintf("did you mean %s?", near)
+		at := l.at
+		if at != nil && at.Has("on") {
+			at = at.At("on")
 		}
-		l.sayAt("on", fmt.Sprintf("there is no workload %q in this run", name), hint)
+		l.stranger(l.c.ID, at, name, names)
 	}
 	var scopes []Planned
 	unlabelled := ""
