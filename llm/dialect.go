@@ -47,11 +47,12 @@ type dialect struct {
 
 const (
 	acceptEvents = "text/event-stream, application/json"
+	acceptWhole  = "application/json"
 	acceptLines  = "application/x-ndjson, application/json"
 )
 
 // apis are the names that a Target may give.
-var apis = []string{APIChat, APICompletions, APIMessages, APIResponses, APIOllama, APITGI}
+var apis = []string{APIChat, APICompletions, APIMessages, APIResponses, APIOllama, APITGI, APIEmbeddings, APIRerank}
 
 // dialects are the APIs by name. The two paths of Ollama are two of them.
 var dialects = map[string]*dialect{
@@ -62,6 +63,8 @@ var dialects = map[string]*dialect{
 	APIOllama:      {tail: "/api/chat", models: "/api/tags", base: "/api", accept: acceptLines, lines: true, missing: "message", auth: bearer, body: appendOllamaChat, read: readOllama},
 	ollamaGenerate: {tail: "/api/generate", models: "/api/tags", base: "/api", accept: acceptLines, lines: true, missing: "response", auth: bearer, body: appendOllamaPrompt, read: readOllama},
 	APITGI:         {tail: "/generate_stream", whole: "/generate", models: "/info", accept: acceptEvents, timed: true, missing: "generated_text", auth: bearer, body: appendTGI, read: readTGI},
+	APIEmbeddings:  {tail: "/embeddings", models: "/models", root: "/v1", accept: acceptWhole, unstream: true, missing: "data", auth: bearer, body: appendEmbeddings, read: readEmbeddings, check: checkEmbeddings},
+	APIRerank:      {tail: "/rerank", models: "/models", root: "/v1", accept: acceptWhole, unstream: true, missing: "results", auth: bearer, body: appendRerank, read: readRerank, check: checkRerank},
 }
 
 // The reasons of an end, in the words of OpenAI. The other APIs' words for the

@@ -156,7 +156,7 @@ func checkRead(t testing.TB, api string, d *dialect, name string, data []byte) {
 	if !json.Valid(data) {
 		t.Errorf("%s takes %q, which is not JSON", api, data)
 	}
-	if !utf8.Valid(c.content) && !d.unstream || !utf8.Valid(c.reasoning) {
+	if !utf8.Valid(c.content) || !utf8.Valid(c.reasoning) {
 		t.Errorf("%s: %q gives text that is not UTF-8: %q, %q", api, data, c.content, c.reasoning)
 	}
 	n := len(c.content) + len(c.reasoning)
@@ -318,7 +318,7 @@ func TestUnsteadyNumbersAreRefused(t *testing.T) {
 }
 
 func allDialectRows() []dialectRows {
-	return []dialectRows{messagesRows(), responsesRows(), ollamaRows(), ollamaPromptRows(), tgiRows()}
+	return []dialectRows{messagesRows(), responsesRows(), ollamaRows(), ollamaPromptRows(), tgiRows(), embeddingsRows(), rerankRows()}
 }
 
 // TestPathsOfAPIs holds where each API is asked, whatever people give as URL.
@@ -335,6 +335,9 @@ func TestPathsOfAPIs(t *testing.T) {
 		{"http://h", APITGI, "/generate_stream", "/generate", "/info"},
 		{"http://h/x/generate", APITGI, "/x/generate_stream", "/x/generate", "/x/info"},
 		{"http://h/x/generate_stream/", APITGI, "/x/generate_stream", "/x/generate", "/x/info"},
+		{"http://h/v1", APIEmbeddings, "/v1/embeddings", "/v1/embeddings", "/v1/models"},
+		{"http://h/v2/rerank", APIRerank, "/v2/rerank", "/v2/rerank", "/v2/models"},
+		{"http://h", APIRerank, "/v1/rerank", "/v1/rerank", "/v1/models"},
 	} {
 		u, err := url.Parse(tt.in)
 		if err != nil {

@@ -15,7 +15,7 @@ type chunk struct {
 	finished  uint64 // of these, choices with a finish_reason
 	tools     []toolDelta
 	listed    int64 // tokens that logprobs or token_ids list; 0: they list none
-	items     int64 // vectors or scores
+	items     items // vectors or scores
 	usage     usage
 	err       []byte  // raw value of "error", if it means one
 	timings   []byte  // raw "timings" or "metrics"
@@ -72,13 +72,16 @@ type toolDelta struct {
 func (c *chunk) reset(b []byte) {
 	*c = chunk{
 		usage: noUsage, b: b, tools: c.tools[:0], spent: c.spent[:0], scratch: c.scratch[:0],
-		texts: [2][]byte{c.texts[0][:0], c.texts[1][:0]},
+		texts: [2][]byte{c.texts[0][:0], c.texts[1][:0]}, items: items{index: c.items.index[:0]},
 	}
 }
 
 // small lets go of large space.
 func (c *chunk) small() {
 	c.scratch, c.texts = small(c.scratch), [2][]byte{small(c.texts[0]), small(c.texts[1])}
+	if cap(c.items.index) > 32<<10 {
+		c.items.index = nil
+	}
 }
 
 // gather adds a piece to a text. The first piece is taken as it lies; more of

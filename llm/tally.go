@@ -74,7 +74,6 @@ type tally struct {
 	badUsage   bool
 	timings    []byte
 	spent      []spent
-	items      int64 // vectors or scores of the answer
 }
 
 type toolCall struct {
@@ -98,7 +97,7 @@ func (t *tally) begin(target *Target, q *call, req *Request) {
 	t.kept, t.clipped, t.payloads, t.lastRead = 0, false, 0, 0
 	t.seen, t.finished, t.done, t.failed = 0, 0, false, false
 	t.usage, t.usageOnly, t.countsSent, t.badUsage = noUsage, -1, 0, false
-	t.spent, t.items = t.spent[:0], 0
+	t.spent = t.spent[:0]
 	t.frag = fragment{}
 	t.digest.Reset()
 	t.rec.Events = t.rec.Events[:0]
@@ -301,7 +300,6 @@ func (t *tally) onChunk(c *chunk) {
 	}
 	t.rec.OutputBytes += int64(c.payload)
 	t.onUsage(c)
-	t.items += c.items
 	t.spent = append(t.spent, c.spent[:min(len(c.spent), maxSpent-len(t.spent))]...)
 	if len(c.timings) > 0 && len(c.timings) <= 8<<10 {
 		t.timings = append(t.timings[:0], c.timings...)
