@@ -26,14 +26,15 @@ type Case struct {
 	Labels    map[string]string // free dimensions; nil: none
 }
 
-// Set is a list of cases in the order of their file. It is immutable after
-// Read, and then safe for concurrent use.
+// Set is a list of cases in the order of their file, or a trace. It is immutable
+// after Read, and then safe for concurrent use.
 type Set struct {
 	Name   string
 	Cases  []Case
-	Digest string // hex SHA-256 over the content of all cases in order; the name is no part of it
+	Trace  *Trace // of a trace, which has no Cases; else nil
+	Digest string // hex SHA-256 over the content of all cases or rows in order; the name is no part of it
 
-	Format  string   // the format that was read: assay, sharegpt or openai
+	Format  string   // the format that was read: assay, sharegpt, openai, azure, burstgpt or mooncake
 	Skipped int      // bad rows that were left out: at most one in a thousand
 	Faults  []*Fault // the first of them, at most 10
 }

@@ -18,7 +18,7 @@ const (
 	maxTokens   = 1 << 30
 )
 
-var formatNames = []string{"assay", "sharegpt", "openai"}
+var formatNames = []string{"assay", "sharegpt", "openai", "azure", "burstgpt", "mooncake"}
 
 var formats = map[string]func(*cursor) (Case, error){
 	"assay":    assayCase,

@@ -45,9 +45,16 @@ func (f *Fault) Error() string {
 }
 
 // Read imports a set. Name is the file's name, for messages and for Set.Name.
-// Format is assay, sharegpt or openai; "" takes the format from the first row.
-// The error is a *[Fault], several of them joined, or an error of r.
+// Format is assay, sharegpt or openai, or that of a trace: azure, burstgpt or
+// mooncake; "" takes the format from the first row. The error is a *[Fault],
+// several of them joined, or an error of r.
 func Read(name string, r io.Reader, format string) (*Set, error) {
+	if format == "" {
+		format, r = peekFormat(r)
+	}
+	if _, ok := traceFormats[format]; ok {
+		return readTrace(traceBounds, name, r, format)
+	}
 	return readWithin(defaultBounds, name, r, format)
 }
 
@@ -147,11 +154,21 @@ func (in *reader) fault(line int, row []byte, err error) *Fault {
 
 // finish decides whether what was read is still the set.
 func (in *reader) finish() (*Set, error) {
-	s := in.set
-	switch {
-	case in.rows == 0:
+	if in.rows == 0 {
 		return nil, &Fault{File: in.name, What: "no cases: the file is empty", Hint: `write one JSON object a line, for example {"prompt": "What is a prefix cache?"}`}
-	case s.Skipped*tolerance > in.rows:
+	}
+	s, err := in.judge()
+	if err != nil {
+		return nil, err
+	}
+	s.Digest = digest(s.Cases)
+	return s, nil
+}
+
+// judge refuses a set of which too many rows were bad.
+func (in *reader) judge() (*Set, error) {
+	s := in.set
+	if s.Skipped*tolerance > in.rows {
 		all := make([]error, 0, len(s.Faults)+1)
 		for _, f := range s.Faults {
 			all = append(all, f)
@@ -161,7 +178,6 @@ func (in *reader) finish() (*Set, error) {
 		}
 		return nil, errors.Join(all...)
 	}
-	s.Digest = digest(s.Cases)
 	return s, nil
 }
 

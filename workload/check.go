@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -92,6 +93,7 @@ func (s *Spec) problems() problems {
 	sound := len(ps) == 0
 	ps.end(s, sound)
 	ps.prompts(&s.Prompts)
+	ps.replayable(s)
 	ps.lengths(s)
 	if l := s.Labels; len(l) > maxLabels {
 		ps.add("labels", fmt.Sprintf("has %d labels, at most %d are possible", len(l), maxLabels), "leave some out")
@@ -144,6 +146,10 @@ func (ps *problems) arrivals(a *Arrivals) {
 		ps.add("arrivals", "has more than one of them: "+strings.Join(forms, ", "), "keep one; a shape of rate goes inside, such as {poisson: {ramp: …}}")
 		return
 	}
+	if a.Replay != nil {
+		ps.replay(a.Replay)
+		return
+	}
 	for name, r := range map[string]*Renewal{"gamma": a.Gamma, "weibull": a.Weibull} {
 		if r == nil {
 			continue
@@ -189,6 +195,9 @@ func (a *Arrivals) forms() (names []string, shaped bool) {
 	for _, s := range r.shapes() {
 		names = append(names, s.name)
 		shaped = true
+	}
+	if a.Replay != nil {
+		names = append(names, "replay")
 	}
 	if a.Concurrency != 0 {
 		names = append(names, "concurrency")
@@ -328,6 +337,8 @@ func (ps *problems) end(s *Spec, sound bool) {
 	}
 	_, r := s.Arrivals.open()
 	switch {
+	case s.Arrivals.Replay != nil:
+		return // the trace ends it
 	case r != nil && r.Ramp != nil && s.For == 0:
 		ps.add("for", "a ramp needs to know how long it takes", "add for: 5m")
 		return
@@ -398,8 +409,8 @@ func (ps *problems) prompts(p *Prompts) {
 	case synthetic && (p.Format != "" || p.Order != ""):
 		ps.add("prompts", "format and order go with a file", "remove them")
 	}
-	if p.Format != "" && p.Format != "assay" && p.Format != "sharegpt" && p.Format != "openai" {
-		ps.add("prompts.format", fmt.Sprintf("wants assay, sharegpt or openai, got %q", p.Format), "leave it out to have it found out")
+	if p.Format != "" && !slices.Contains(setFormats, p.Format) && !slices.Contains(traceFormats, p.Format) {
+		ps.add("prompts.format", fmt.Sprintf("wants %s or %s, got %q", strings.Join(setFormats, ", "), strings.Join(traceFormats, ", "), p.Format), "leave it out to have it found out")
 	}
 	if p.Order != "" && p.Order != "shuffled" && p.Order != "sequential" {
 		ps.add("prompts.order", fmt.Sprintf("wants shuffled or sequential, got %q", p.Order), "leave it out for shuffled")
@@ -408,6 +419,21 @@ func (ps *problems) prompts(p *Prompts) {
 		ps.add("prompts.synthetic", what, hint)
 	}
 }
+
+// replayable judges whether there is a trace to replay.
+func (ps *problems) replayable(s *Spec) {
+	p := &s.Prompts
+	switch {
+	case s.Arrivals.Replay == nil:
+	case p.File == "" || slices.Contains(setFormats, p.Format):
+		ps.add("arrivals.replay", "needs a trace to replay", "add prompts: {file: traces/conv.csv}; formats are "+strings.Join(traceFormats, ", "))
+	case p.Order == "shuffled":
+		ps.add("prompts.order", "a replay keeps the order of its trace", "remove it")
+	}
+}
+
+// setFormats are the formats of Prompts.Format that hold texts.
+var setFormats = []string{"assay", "sharegpt", "openai"}
 
 // lengths judges how long answers and prefixes are.
 func (ps *problems) lengths(s *Spec) {

@@ -22,7 +22,7 @@ type generator struct {
 
 	// A stream for each thing that is drawn, so that a change of one moves no
 	// other: with longer outputs, a plan has the same prompts at the same times.
-	inputs, outputs, texts, groups, prefixes, seeds, think Stream
+	inputs, outputs, texts, groups, prefixes, seeds, think, blocks Stream
 
 	order    permutation
 	shuffled bool
@@ -34,16 +34,22 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 	g := &generator{
 		name: name, spec: spec, set: set, phase: phase, salt: salt,
 		inputs: stream("input"), outputs: stream("output"), texts: stream("text"), groups: stream("group"),
-		prefixes: stream("prefix"), seeds: stream("sampling"), think: stream("think"),
+		prefixes: stream("prefix"), seeds: stream("sampling"), think: stream("think"), blocks: stream("block"),
 		shuffled: spec.Prompts.Order != "sequential" || phase == record.WarmUp,
 		caseName: "synthetic-",
 	}
 	if phase == record.WarmUp {
 		g.caseName = "warm-up-"
 	}
-	if set != nil {
+	switch {
+	case set != nil && set.Trace != nil:
+		g.order = newPermutation(len(set.Trace.Rows), stream("order"))
+		if spec.Arrivals.Replay != nil && phase == record.Measured {
+			g.shuffled = false // row i is shot i
+		}
+	case set != nil:
 		g.order = newPermutation(len(set.Cases), stream("order"))
-	} else {
+	default:
 		g.input = spec.Prompts.Synthetic.sampler()
 	}
 	if spec.Output.Set() {
@@ -84,15 +90,18 @@ func (w *writer) shot(i int64, text bool) Shot {
 		Seed:        int64(w.seeds.Uint64(i) >> 33),
 		Labels:      w.spec.Labels,
 	}
-	if w.set == nil {
+	switch {
+	case w.set != nil && w.set.Trace != nil:
+		w.traced(&s, text)
+	case w.set != nil:
+		w.fromSet(&s, text)
+	default:
 		s.Case = w.caseName + strconv.FormatInt(i, 10)
 		if text {
 			w.begin(i)
 			w.buf = corpus.AppendWords(w.buf, w.at(w.texts, i), int64(w.input(w.inputs.uniform(i))))
 			s.Messages = []corpus.Message{{Role: "user", Content: string(w.buf)}}
 		}
-	} else {
-		w.fromSet(&s, text)
 	}
 	if w.output != nil {
 		s.MaxTokens = int64(w.output(w.outputs.uniform(i)))
@@ -120,16 +129,31 @@ func (w *writer) begin(i int64) {
 	}
 }
 
+// position returns the round through a set or trace of n in which shot i is, and
+// the case or row that it asks.
+func (w *writer) position(i, n int64) (round, at int64) {
+	round, at = i/n, i%n
+	if w.shuffled {
+		at = int64(w.order.at(round, uint64(at)))
+	}
+	return round, at
+}
+
+// mark tells the prompts of later rounds from those of the first.
+func (w *writer) mark(round int64) {
+	if round > 0 && w.salt != "" {
+		w.buf = append(w.buf, "[round "...)
+		w.buf = strconv.AppendInt(w.buf, round+1, 10)
+		w.buf = append(w.buf, "] "...)
+	}
+}
+
 // fromSet takes the shot's case from the set. Each round through the set asks
 // every case once. Later rounds mark their prompts, unless salts are off: a case
 // that is asked again would find its own prompt in the server's prefix cache,
 // as new users' prompts do not.
 func (w *writer) fromSet(s *Shot, text bool) {
-	n := int64(len(w.set.Cases))
-	round, at := s.Index/n, s.Index%n
-	if w.shuffled {
-		at = int64(w.order.at(round, uint64(at)))
-	}
+	round, at := w.position(s.Index, int64(len(w.set.Cases)))
 	c := &w.set.Cases[at]
 	s.Case, s.MaxTokens = c.ID, c.MaxTokens
 	s.Labels = merged(c.Labels, w.spec.Labels)
@@ -137,11 +161,7 @@ func (w *writer) fromSet(s *Shot, text bool) {
 		return
 	}
 	w.begin(s.Index)
-	if round > 0 && w.salt != "" {
-		w.buf = append(w.buf, "[round "...)
-		w.buf = strconv.AppendInt(w.buf, round+1, 10)
-		w.buf = append(w.buf, "] "...)
-	}
+	w.mark(round)
 	switch {
 	case len(w.buf) == 0:
 		s.Messages, s.Prompt = c.Messages, c.Prompt

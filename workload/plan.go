@@ -22,7 +22,8 @@ type Plan struct {
 	spec Spec
 	seed uint64
 
-	arrivals *arrivals // nil: closed loop
+	arrivals *arrivals // nil: closed loop or replay
+	replay   *replayed // nil: no replay
 	closed   closed
 	measured *generator
 	warm     *generator
@@ -57,8 +58,11 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 	}
 	var set *corpus.Set
 	if f := spec.Prompts.File; f != "" {
-		if set = sets[f]; set == nil || len(set.Cases) == 0 {
+		if set = sets[f]; set == nil || len(set.Cases) == 0 && set.Trace == nil {
 			return nil, fmt.Errorf("planning workload %s: the set %s was not read, or has no cases", name, f)
+		}
+		if spec.Arrivals.Replay != nil && set.Trace == nil {
+			return nil, fmt.Errorf("planning workload %s: %s is a set of prompts without times, which cannot be replayed\n  hint: name a trace, or write such as arrivals: {poisson: 8/s}", name, f)
 		}
 	}
 	warmSalt := sha256.Sum256(fmt.Appendf(nil, "assay.warm-up/1 %d %q %q", seed, name, salt))
@@ -73,14 +77,18 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 	if spec.Requests > 0 {
 		limit = int64(spec.Requests)
 	}
-	if process, rate := spec.Arrivals.open(); rate != nil {
+	process, rate := spec.Arrivals.open()
+	switch {
+	case spec.Arrivals.Replay != nil:
+		p.replay = newReplay(spec.Arrivals.Replay, set.Trace, spec.end(), limit, NewStream(seed, name, "spread"))
+	case rate != nil:
 		p.arrivals = &arrivals{
 			profile: newProfile(*rate, spec.end(), NewStream(seed, name, "states")),
 			process: process,
 			gaps:    NewStream(seed, name, "arrivals"),
 			limit:   limit,
 		}
-	} else {
+	default:
 		p.closed = closed{users: int64(spec.Arrivals.Concurrency), stagger: spec.stagger(), limit: limit}
 		if spec.Arrivals.Think.Set() {
 			p.closed.think = spec.Arrivals.Think.sampler()
@@ -113,12 +121,20 @@ func (s *Spec) stagger() time.Duration {
 
 // Open reports whether the plan is an open loop: its schedule does not wait for
 // answers.
-func (p *Plan) Open() bool { return p.arrivals != nil }
+func (p *Plan) Open() bool { return p.arrivals != nil || p.replay != nil }
+
+// dues yields the due instants of an open loop.
+func (p *Plan) dues() iter.Seq2[int64, time.Duration] {
+	if p.replay != nil {
+		return p.replay.all()
+	}
+	return p.arrivals.all()
+}
 
 // Poisson reports whether the arrivals are a Poisson process of constant rate,
 // whose actual send times can be tested for it.
 func (p *Plan) Poisson() bool {
-	if !p.Open() || p.arrivals.process.kind != "poisson" {
+	if p.arrivals == nil || p.arrivals.process.kind != "poisson" {
 		return false
 	}
 	walk := p.arrivals.profile.walk()
@@ -134,10 +150,10 @@ func (p *Plan) Users() int { return int(p.closed.users) }
 func (p *Plan) Planned() int64 { return p.counted().shots }
 
 // For returns the length of the schedule: the spec's for, or the instant of the
-// last arrival if requests ends an open loop before that. 0 is a closed loop
-// that only requests ends.
+// last arrival if requests or the end of a trace ends an open loop before that.
+// 0 is a closed loop that only requests ends.
 func (p *Plan) For() time.Duration {
-	if p.spec.Requests == 0 {
+	if p.spec.Requests == 0 && p.replay == nil {
 		return time.Duration(p.spec.For)
 	}
 	return p.counted().length
@@ -148,6 +164,11 @@ func (p *Plan) For() time.Duration {
 func (p *Plan) Rate() float64 {
 	switch {
 	case !p.Open():
+		return 0
+	case p.replay != nil:
+		if c := p.counted(); c.length > 0 {
+			return float64(c.shots) / c.length.Seconds()
+		}
 		return 0
 	case p.spec.Requests == 0:
 		return p.arrivals.profile.total / time.Duration(p.spec.For).Seconds()
@@ -169,6 +190,9 @@ func (p *Plan) Name() string { return p.name }
 func (p *Plan) Spec() Spec { return p.spec }
 
 func (p *Plan) count() counted {
+	if p.replay != nil {
+		return p.replay.count()
+	}
 	c := counted{shots: -1, length: time.Duration(p.spec.For)}
 	if !p.Open() {
 		if p.spec.Requests > 0 {
@@ -208,7 +232,7 @@ func (p *Plan) stripe(g *generator, worker, of int64, text bool) iter.Seq[Shot] 
 	if p.Open() {
 		return func(yield func(Shot) bool) {
 			w := g.writer()
-			for i, due := range p.arrivals.all() {
+			for i, due := range p.dues() {
 				if i%of != worker {
 					continue
 				}
@@ -324,6 +348,11 @@ func (p *Plan) String() string {
 	var b strings.Builder
 	process, rate := p.spec.Arrivals.open()
 	switch {
+	case p.replay != nil:
+		b.WriteString("replay of " + p.spec.Prompts.File)
+		if p.replay.speed != 1 {
+			fmt.Fprintf(&b, " at %v times its speed", p.replay.speed)
+		}
 	case rate == nil:
 		fmt.Fprintf(&b, "%d users", p.closed.users)
 		if p.closed.users == 1 {
@@ -346,5 +375,27 @@ func (p *Plan) String() string {
 		}
 		fmt.Fprintf(&b, " %d requests", int64(p.spec.Requests))
 	}
+	p.credit(&b)
 	return b.String()
+}
+
+// credit says whose trace it is, so that the licence's attribution is in every
+// report, and what its clock hides.
+func (p *Plan) credit(b *strings.Builder) {
+	if p.bare.set == nil || p.bare.set.Trace == nil {
+		return
+	}
+	t := p.bare.set.Trace
+	if p.replay == nil {
+		fmt.Fprintf(b, "; lengths of %s", p.spec.Prompts.File)
+	}
+	fmt.Fprintf(b, " (%s)", t.Source)
+	if r := p.spec.Arrivals.Replay; r != nil {
+		switch {
+		case r.Spread > 0:
+			fmt.Fprintf(b, ", spread over %v", r.Spread)
+		case 2*t.Together > len(t.Rows):
+			fmt.Fprintf(b, ", whose clock is coarse: %d of %d rows have the instant of the row before", t.Together, len(t.Rows))
+		}
+	}
 }

@@ -49,8 +49,13 @@ func sets(t testing.TB) map[string]*corpus.Set {
 		fmt.Fprintf(&chat, `{"id": "c%d", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is %d + %d?"}], "max_tokens": %d, "labels": {"kind": "sum", "tier": "case"}}`+"\n", i, i, i, 10+i)
 		fmt.Fprintf(&bare, `{"prompt": "Count to %d"}`+"\n", i)
 	}
+	conv, moon := "TIMESTAMP,ContextTokens,GeneratedTokens\n", ""
+	for i := range 200 {
+		conv += fmt.Sprintf("2023-11-16 18:%02d:%02d.%07d,%d,%d\n", i/60, i%60, i*i*7, 10+i, 1+i%9)
+		moon += fmt.Sprintf(`{"timestamp": %d, "input_length": %d, "output_length": %d, "hash_ids": [%d, %d, %d]}`+"\n", i/10*3000, 1030+i%400, 5+i, i%3, 10+i%12, 100+i)
+	}
 	all := map[string]*corpus.Set{}
-	for name, text := range map[string]string{"chat.jsonl": chat.String(), "bare.jsonl": bare.String()} {
+	for name, text := range map[string]string{"chat.jsonl": chat.String(), "bare.jsonl": bare.String(), "conv.csv": conv, "moon.jsonl": moon} {
 		set, err := corpus.Read(name, strings.NewReader(text), "")
 		if err != nil {
 			t.Fatal(err)
@@ -97,6 +102,9 @@ var specs = map[string]string{
 	"diurnal":     "arrivals: {constant: {diurnal: {mean: 20/s, swing: 80%, period: 24s, peak: 14s, start: 8s}}}\nfor: 40s\nprompts: {synthetic: 8}\n",
 	"hours":       "arrivals: {gamma: {rate: {diurnal: {rates: [5/s, 1/s, 40/s], period: 30s}}, cv: 0.5}}\nrequests: 800\nprompts: {synthetic: 8}\n",
 	"mmpp":        "arrivals: {mmpp: {states: [{rate: 5/s, dwell: 3s}, {rate: 100/s, dwell: 1s}, {rate: 0/s, dwell: 500ms}]}}\nfor: 60s\nprompts: {synthetic: 8}\n",
+	"replay":      "arrivals: {replay: {speed: 4}}\nfor: 40s\nprompts: {file: conv.csv}\nwarmup: {requests: 5}\n",
+	"spread":      "arrivals: {replay: {spread: 3s}}\nrequests: 150\nprompts: {file: moon.jsonl, format: mooncake}\nignore_eos: true\n",
+	"lengths":     "arrivals: {poisson: 10/s}\nrequests: 450\nprompts: {file: moon.jsonl}\noutput: 7\nwarmup: {requests: 5}\n",
 	"closed":      "arrivals: {concurrency: 7, think: {exponential: {mean: 2s, max: 20s}}}\nfor: 60s\nrequests: 300\nprompts: {synthetic: [8, 16, 32]}\noutput: {normal: {mean: 64, stddev: 16}}\nwarmup: {requests: 14}\n",
 	"closed file": "arrivals: {concurrency: 16}\nrequests: 100\nprompts: {file: chat.jsonl, order: shuffled}\nsalt: false\nwarmup: {requests: 16}\n",
 }

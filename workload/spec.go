@@ -31,6 +31,7 @@ type Spec struct {
 //   - an open loop by the shape of its rate alone (Ramp, Stairs, Bursts, Pulses,
 //     Diurnal, MMPP), with Process "poisson" unless it says "constant". Pulses
 //     are "constant" unless it says "poisson";
+//   - an open loop by a Replay of the trace that the prompts come from;
 //   - a closed loop of Concurrency virtual users, each of which sends its next
 //     request after the answer to its last.
 type Arrivals struct {
@@ -44,6 +45,7 @@ type Arrivals struct {
 	Pulses      *Pulses          `yaml:"pulses" doc:"many requests at one instant, again and again"`
 	Diurnal     *Diurnal         `yaml:"diurnal" doc:"a rate that goes up and down like the days"`
 	MMPP        *MMPP            `yaml:"mmpp" doc:"a rate that jumps between states at random"`
+	Replay      *Replay          `yaml:"replay" doc:"the instants of the trace that prompts.file is: {} or {speed: 2}"`
 	Process     string           `yaml:"process" oneof:"constant,poisson" doc:"how a shape of rate places its requests; poisson by default, constant for pulses"`
 	Concurrency config.Count     `yaml:"concurrency" doc:"number of virtual users of a closed loop"`
 	Think       Pause            `yaml:"think" doc:"pause of a user between an answer and its next request"`
@@ -53,9 +55,9 @@ type Arrivals struct {
 // Prompts say what is asked. Exactly one of Synthetic and File is set.
 type Prompts struct {
 	Synthetic Length `yaml:"synthetic" doc:"text of common words, of so many tokens"`
-	File      string `yaml:"file" doc:"a set of cases: JSON Lines, or a JSON list"`
-	Format    string `yaml:"format" oneof:"assay,sharegpt,openai" doc:"format of the file; found out by default"`
-	Order     string `yaml:"order" oneof:"shuffled,sequential" doc:"order of the cases; shuffled by default, anew for each round through the set"`
+	File      string `yaml:"file" doc:"a set of cases (JSON Lines, or a JSON list), or a trace: lengths, and blocks that prompts share"`
+	Format    string `yaml:"format" oneof:"assay,sharegpt,openai,azure,burstgpt,mooncake" doc:"format of the file; found out by default"`
+	Order     string `yaml:"order" oneof:"shuffled,sequential" doc:"order of the cases; shuffled by default, anew for each round through the set. A replay keeps that of the trace"`
 }
 
 // Prefix is text that requests share at their start. Each request belongs to one

@@ -89,6 +89,14 @@ func TestSpecDecodes(t *testing.T) {
 			Spec{Arrivals: Arrivals{Diurnal: &Diurnal{Rates: []config.Rate{5, 3, 0}}}, For: minutes(5), Prompts: text(4)},
 		},
 		{
+			"arrivals: {replay: {}}\nprompts: {file: conv.csv}\n",
+			Spec{Arrivals: Arrivals{Replay: &Replay{}}, Prompts: Prompts{File: "conv.csv"}},
+		},
+		{
+			"arrivals: {replay: {speed: 2.5, spread: 1m}}\nprompts: {file: conv.jsonl, format: mooncake}\nfor: 2m\n",
+			Spec{Arrivals: Arrivals{Replay: &Replay{2.5, minutes(1)}}, For: minutes(2), Prompts: Prompts{File: "conv.jsonl", Format: "mooncake"}},
+		},
+		{
 			"arrivals: {mmpp: {states: [{rate: 2/s, dwell: 1m}, {rate: 40/s, dwell: 2m}]}}\nrequests: 100\nprompts: {synthetic: 4}\n",
 			Spec{Arrivals: Arrivals{MMPP: &MMPP{[]State{{2, minutes(1)}, {40, minutes(2)}}}}, Requests: 100, Prompts: text(4)},
 		},
@@ -271,7 +279,11 @@ func FuzzSpec(f *testing.F) {
 		roundTrip(t, s)
 		all := sets(t)
 		if file := s.Prompts.File; file != "" {
-			all[file] = all["chat.jsonl"]
+			kind := "chat.jsonl"
+			if s.Arrivals.Replay != nil {
+				kind = "moon.jsonl"
+			}
+			all[file] = sets(t)[kind]
 		}
 		p, err := New("chat", s, all, 42, "salt")
 		if err != nil {
