@@ -172,7 +172,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	switch {
 	case h.status == 401 || h.status == 403:
 		return fmt.Errorf("%s refuses the key (HTTP %d): %s\nhint: give the variant's key, as env:NAME or file:PATH", c.name, h.status, t.clean(said.message))
-	case h.status == 404 || h.status == 405 || h.status == 501:
+	case h.status == 404 || h.status == 405 || h.status == 501, c.t.speak.asIs && h.status < 500:
 		return nil // no list, but somebody answers
 	case h.status > 299:
 		return fmt.Errorf("%s answers HTTP %d to %s: %s\nhint: is the server still loading its model?", c.name, h.status, "GET models", t.clean(said.message))

@@ -15,7 +15,7 @@ const (
 	APITGI        = "tgi"        // POST /generate_stream, or /generate
 	APIEmbeddings = "embeddings" // POST /v1/embeddings
 	APIRerank     = "rerank"     // POST /v1/rerank
-	APITemplate   = "template"   // whatever Target.Template says
+	APITemplate   = "template"   // whatever Target.Template says, at the URL as it is
 )
 
 // dialect is one API on the wire: all that differs between them. A client reads
@@ -52,7 +52,7 @@ const (
 )
 
 // apis are the names that a Target may give.
-var apis = []string{APIChat, APICompletions, APIMessages, APIResponses, APIOllama, APITGI, APIEmbeddings, APIRerank}
+var apis = []string{APIChat, APICompletions, APIMessages, APIResponses, APIOllama, APITGI, APIEmbeddings, APIRerank, APITemplate}
 
 // dialects are the APIs by name. The two paths of Ollama are two of them.
 var dialects = map[string]*dialect{
@@ -65,6 +65,7 @@ var dialects = map[string]*dialect{
 	APITGI:         {tail: "/generate_stream", whole: "/generate", models: "/info", accept: acceptEvents, timed: true, missing: "generated_text", auth: bearer, body: appendTGI, read: readTGI},
 	APIEmbeddings:  {tail: "/embeddings", models: "/models", root: "/v1", accept: acceptWhole, unstream: true, missing: "data", auth: bearer, body: appendEmbeddings, read: readEmbeddings, check: checkEmbeddings},
 	APIRerank:      {tail: "/rerank", models: "/models", root: "/v1", accept: acceptWhole, unstream: true, missing: "results", auth: bearer, body: appendRerank, read: readRerank, check: checkRerank},
+	APITemplate:    {accept: acceptEvents, asIs: true, missing: "what the template looks for", auth: bearer},
 }
 
 // The reasons of an end, in the words of OpenAI. The other APIs' words for the
@@ -93,6 +94,10 @@ func dialectOf(api, path string) *dialect {
 func (t *Target) dialect() *dialect {
 	if t.speak != nil {
 		return t.speak
+	}
+	if t.API == APITemplate && t.Template != nil {
+		d, _ := t.Template.dialect() // its faults are Validate's
+		return d
 	}
 	path := ""
 	if u, err := url.Parse(t.URL); err == nil {

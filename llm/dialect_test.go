@@ -178,6 +178,13 @@ func readers() map[string]*dialect {
 			all[name] = d
 		}
 	}
+	for _, p := range []*Template{templateRows().target.Template, templateLineRows().target.Template} {
+		d, err := p.dialect()
+		if err != nil {
+			panic(err)
+		}
+		all["template, "+p.Framing] = d
+	}
 	return all
 }
 
@@ -236,13 +243,22 @@ func usualEvents() map[string]string {
 		"responses": typed("response.output_text.delta", `,"item_id":"msg_1","output_index":0,"content_index":0,"delta":" token","logprobs":[]`),
 		"ollama":    `{"model":"m","created_at":"2026-11-30T19:00:00.000000001Z","message":{"role":"assistant","content":" token"},"done":false}` + "\n",
 		"tgi":       `data:{"index":1,"token":{"id":29871,"text":" token","logprob":-0.12,"special":false},"generated_text":null,"details":null}` + "\n\n",
+		"template":  `data: {"type":"delta","out":[{"text":" token"}],"count":5}` + "\n\n",
 	}
+}
+
+func usualTarget(api string) Target {
+	target := Target{API: api}
+	if api == APITemplate {
+		target.Template = templateRows().target.Template
+	}
+	return target.withDefaults()
 }
 
 // TestUsualEventsDoNotAllocate is the bar of the hot path for every API.
 func TestUsualEventsDoNotAllocate(t *testing.T) {
 	for api, usual := range usualEvents() {
-		target := Target{API: api}.withDefaults()
+		target := usualTarget(api)
 		rec := record.Record{Events: make([]record.Event, 0, 4096)}
 		q := &call{epoch: time.Now(), rec: &rec}
 		y := tallies.New().(*tally)
@@ -270,7 +286,8 @@ func BenchmarkDialects(b *testing.B) {
 	for _, api := range slices.Sorted(maps.Keys(usualEvents())) {
 		b.Run(api, func(b *testing.B) {
 			usual := []byte(usualEvents()[api])
-			target := Target{API: api, KeepText: -1}.withDefaults()
+			target := usualTarget(api)
+			target.KeepText = 0
 			rec := record.Record{}
 			y := tallies.New().(*tally)
 			y.begin(&target, &call{epoch: time.Now(), rec: &rec}, &Request{Stream: true})
@@ -318,7 +335,7 @@ func TestUnsteadyNumbersAreRefused(t *testing.T) {
 }
 
 func allDialectRows() []dialectRows {
-	return []dialectRows{messagesRows(), responsesRows(), ollamaRows(), ollamaPromptRows(), tgiRows(), embeddingsRows(), rerankRows()}
+	return []dialectRows{messagesRows(), responsesRows(), ollamaRows(), ollamaPromptRows(), tgiRows(), embeddingsRows(), rerankRows(), templateRows(), templateLineRows()}
 }
 
 // TestPathsOfAPIs holds where each API is asked, whatever people give as URL.

@@ -25,7 +25,8 @@ const (
 // of every other field works.
 type Target struct {
 	URL        string            // http://host:port, with or without /v1 or the full path
-	API        string            // APIChat (default) or APICompletions
+	API        string            // APIChat (default), or another of the API constants
+	Template   *Template         // of APITemplate
 	Model      string            // "" leaves the field out of requests
 	Key        string            // sent as Authorization: Bearer; never shown
 	Headers    map[string]string // added to every request; they cannot replace the client's own
@@ -98,6 +99,18 @@ func (t Target) Validate() error {
 	}
 	if t.API != "" && !slices.Contains(apis, t.API) {
 		fault("api %q: want one of %s", t.API, strings.Join(apis, ", "))
+	}
+	switch {
+	case t.API == APITemplate && t.Template == nil:
+		fault("template: it is missing; say what to send and where in an answer to look")
+	case t.API != APITemplate && t.Template != nil:
+		fault("template: it goes with api %s only", APITemplate)
+	case t.Template != nil:
+		if err := t.Template.Validate(); err != nil {
+			for line := range strings.Lines(err.Error()) {
+				fault("template: %s", strings.TrimSpace(line))
+			}
+		}
 	}
 	if t.Protocol != "" && t.Protocol != ProtocolHTTP1 && t.Protocol != ProtocolHTTP2 {
 		fault("protocol %q: want %s or %s", t.Protocol, ProtocolHTTP1, ProtocolHTTP2)
