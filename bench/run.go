@@ -94,6 +94,7 @@ type variant struct {
 	spec   Variant
 	client *llm.Client
 	plans  map[string]*workload.Plan
+	engine ear
 }
 
 // Run runs a suite and returns its result. When ctx ends, it stops sending,
@@ -120,6 +121,7 @@ func Run(ctx context.Context, s *Suite, o Options) (*Result, error) {
 			if v.client != nil {
 				_ = v.client.Close()
 			}
+			v.engine.close()
 		}
 		stop()
 		for _, wait := range waits {
@@ -246,6 +248,9 @@ func (r *run) connect(ctx, engines context.Context) (waits []func() error, err e
 			}
 			return waits, &TargetError{v.name, err}
 		}
+		if err := r.listen(ctx, v, target); err != nil {
+			return waits, err
+		}
 	}
 	return waits, nil
 }
@@ -371,6 +376,7 @@ func (r *run) keep() (*Result, error) {
 	record.Sort(records)
 	m.Client = r.monitor.Certificate(records)
 	m.Ledger = record.Ledger(records)
+	r.engines(records)
 	if err := record.WriteManifest(record.OS(), r.dir, m); err != nil {
 		return nil, fmt.Errorf("writing the manifest: %w", err)
 	}
@@ -417,6 +423,7 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 		}
 		drivers[i] = d
 		r.stand(Step{Workload: name, Variant: v.name, WarmUp: true})
+		r.empty(ctx, v, name)
 		if _, err := v.client.Open(ctx, connections(v.plans[name], spec)); err != nil && ctx.Err() == nil {
 			r.opts.Notice("opening connections to %s ahead of time: %v", v.name, err)
 		}
@@ -427,8 +434,11 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 	for block := range blocks {
 		for k, i := range turn(block, len(drivers)) {
 			r.stand(Step{Workload: name, Variant: r.variants[i].name, Block: block*len(drivers) + k + 1, Blocks: blocks * len(drivers)})
-			w, err := drivers[i].Block(ctx, block)
-			r.manifest.Windows = append(r.manifest.Windows, w)
+			err := r.during(ctx, r.variants[i], name, block, func() error {
+				w, err := drivers[i].Block(ctx, block)
+				r.manifest.Windows = append(r.manifest.Windows, w)
+				return err
+			})
 			if err != nil {
 				return err
 			}

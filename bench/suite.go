@@ -63,8 +63,8 @@ type Variant struct {
 	Tokens   string            `yaml:"tokens" oneof:"usage,events" doc:"usage (the server counts) or events (each payload event is one token); usage if left out"`
 	Sim      *sim.Config       `yaml:"sim" doc:"a simulated engine instead of an endpoint"`
 
-	Metrics    string `yaml:"metrics" doc:"address of the engine's Prometheus metrics, http(s)://host:port/metrics, or off; /metrics at the host of url if left out, where they may be missing"`
-	ResetCache bool   `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload"`
+	Metrics    MetricsAddress `yaml:"metrics" doc:"address of the engine's Prometheus metrics, http(s)://host:port/metrics, or off; /metrics at the host of url if left out, where they may be missing"`
+	ResetCache bool           `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload"`
 }
 
 // CheckConfig reports what does not fit together.
