@@ -18,6 +18,8 @@ modules := . tools scripts/mkgguf
 TESTFLAGS ?= $(if $(CI),-count=1)
 # Packages with goroutines of their own.
 RACE ?= ./record/... ./pace/... ./llm/... ./load/... ./sim/... ./bench/... ./cmd/...
+# Packages whose tests measure: they get the machine to themselves.
+ALONE := -e /load$$ -e /bench$$ -e /cmd/assay$$
 FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
@@ -66,7 +68,8 @@ test: engine python test-unit test-race test-slow test-fuzz test-engine test-par
 
 .PHONY: test-unit
 test-unit: ## the default tests
-	go test $(TESTFLAGS) ./...
+	go test $(TESTFLAGS) $$(go list ./... | grep -v $(ALONE))
+	go test $(TESTFLAGS) -p 1 $$(go list ./... | grep $(ALONE))
 	go -C scripts/mkgguf test $(TESTFLAGS) ./...
 
 .PHONY: test-race
@@ -77,7 +80,7 @@ test-race: ## the concurrent packages under the race detector
 .PHONY: test-slow
 test-slow: ## the packages with long tests, these included
 	dirs=$$(grep -rl --include='*_test.go' '"ASSAY_SLOW"' . | xargs dirname | sort -u); \
-	ASSAY_SLOW=1 go test -count=1 -timeout 20m $$dirs
+	ASSAY_SLOW=1 go test -count=1 -p 1 -timeout 20m $$dirs
 
 .PHONY: test-fuzz
 test-fuzz: ## every fuzz function for FUZZTIME

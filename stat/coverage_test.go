@@ -290,7 +290,7 @@ func ratioClaims() (claims []claim) {
 // confidence 0.90, "Hi <= limit" passes and "Lo > limit" fails, each at the
 // exact boundary where every such decision is wrong.
 func TestErrorRates(t *testing.T) {
-	runs := repetitions(400, 4000)
+	runs := repetitions(400, 2000)
 	for _, group := range []struct {
 		name   string
 		claims []claim
@@ -314,7 +314,7 @@ func TestErrorRates(t *testing.T) {
 		})
 	}
 	if !slow() {
-		t.Log("set ASSAY_SLOW=1 for all cells with 4,000 runs each")
+		t.Log("set ASSAY_SLOW=1 for all cells with 2,000 runs each")
 	}
 }
 
