@@ -28,7 +28,7 @@ type Difference struct {
 	Seconds float64
 	// Values holds, by the names of the vocabulary, how much a counter grew (NAME,
 	// NAME_sum, NAME_count), and of a gauge the mean over time (NAME_mean) and its
-	// extremes (NAME_max, NAME_min).
+	// extremes (NAME_max, NAME_min), the edges left out.
 	Values  map[string]float64
 	Buckets map[string][]Bucket // how much each bucket grew
 	Lost    map[string]string   // what could not be told although some snapshot has it, and why
@@ -95,23 +95,35 @@ func (d *Difference) counter(name string, snapshots []*Snapshot) string {
 	return ""
 }
 
-// gauge enters mean and extremes of a gauge. Between two readings it is taken for
-// a straight line.
+// leastWithin is how many scrapes within a window a gauge needs.
+const leastWithin = 3
+
+// gauge enters mean and extremes of a gauge over the scrapes within the window:
+// at its edges the engine is idle, before the first request and behind the last.
+// Between two scrapes it is taken for a straight line.
 func (d *Difference) gauge(name string, snapshots []*Snapshot) string {
-	low, high, area, length := math.Inf(1), math.Inf(-1), 0.0, 0.0
-	for i, x := range snapshots {
+	low, high, area, length, n := math.Inf(1), math.Inf(-1), 0.0, 0.0, 0
+	var before *Snapshot
+	for _, x := range snapshots {
 		v, ok := x.Values[name]
 		if !ok {
 			return "the engine did not show it all the time"
 		}
-		low, high = min(low, v), max(high, v)
-		if i == 0 {
+		if x.Edge != "" {
 			continue
 		}
-		if dt, ok := x.At.Sub(snapshots[i-1].At); ok {
-			area += dt.Seconds() * (v/2 + snapshots[i-1].Values[name]/2)
-			length += dt.Seconds()
+		n++
+		low, high = min(low, v), max(high, v)
+		if before != nil {
+			if dt, ok := x.At.Sub(before.At); ok {
+				area += dt.Seconds() * (v/2 + before.Values[name]/2)
+				length += dt.Seconds()
+			}
 		}
+		before = x
+	}
+	if n < leastWithin {
+		return fmt.Sprintf("a window was too short: it has %d scrapes within it, %d are needed", n, leastWithin)
 	}
 	d.Values[name+"_min"], d.Values[name+"_max"] = low, high
 	if length > 0 {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -59,6 +60,18 @@ func span(t testing.TB, texts ...string) Span {
 	return s
 }
 
+// around puts edges around three snapshots that now lie within the window, the
+// last at the instant of the one before: half of the time is between the first two.
+func around(s Span) Span {
+	first, last := *s.Snapshots[0], *s.Snapshots[2]
+	for _, x := range s.Snapshots {
+		x.Edge = ""
+	}
+	first.Edge, last.Edge = edgeStart, edgeEnd
+	s.Snapshots[2].At = s.Snapshots[1].At
+	return Span{Snapshots: append(append([]*Snapshot{&first}, s.Snapshots...), &last)}
+}
+
 // unknown stands for a value that must not be there.
 var unknown = math.NaN()
 
@@ -106,7 +119,7 @@ func TestEveryEngineInOneVocabulary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture(t, name)
-			got := Summarize("v", "w", []Span{span(t, f["before"], f["after"])})
+			got := Summarize("v", "w", []Span{around(span(t, f["before"], f["after"], f["after"]))})
 			if got.Engine != name {
 				t.Errorf("engine %q", got.Engine)
 			}
@@ -344,14 +357,31 @@ func TestBucketsGrow(t *testing.T) {
 }
 
 func TestGaugesAreTimeMeans(t *testing.T) {
-	s := span(t, "vllm:num_requests_running 0\n", "vllm:num_requests_running 8\n", "vllm:num_requests_running 8\n")
-	s.Snapshots[2].At = record.At(5 * time.Second)
-	d := Between(s)
-	if got := d.Values["running_mean"]; got != (4+4*8)/5. { // a second of 0 to 8, four of 8
-		t.Errorf("mean %v, want 7.2", got)
+	var texts []string
+	for _, n := range []int{0, 2, 8, 8, 50, 0} {
+		texts = append(texts, fmt.Sprintf("vllm:num_requests_running %d\n", n))
 	}
-	if d.Values["running_max"] != 8 || d.Values["running_min"] != 0 || d.Seconds != 5 {
+	s := span(t, texts...)
+	for i, at := range []time.Duration{0, 1, 2, 6, 7, 8} {
+		s.Snapshots[i].At = record.At(at * time.Second)
+	}
+	s.Snapshots[4].Edge = edgeSettling
+	d := Between(s)
+	if got := d.Values["running_mean"]; got != (5+4*8)/5. { // a second of 2 to 8, four of 8
+		t.Errorf("mean %v, want 7.4", got)
+	}
+	if d.Values["running_max"] != 8 || d.Values["running_min"] != 2 || d.Seconds != 8 {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestIdleEdgesAreNoGauge: two scrapes of an idle engine around a window say nothing
+// of how busy it was within.
+func TestIdleEdgesAreNoGauge(t *testing.T) {
+	const idle = "vllm:num_requests_running 0\nvllm:kv_cache_usage_perc 0\n"
+	side := Summarize("v", "w", []Span{around(span(t, idle, idle, idle)), span(t, idle, idle, idle, idle)})
+	if len(side.Values) > 0 || !strings.Contains(side.Lost["kv_usage_ratio"], "too short") {
+		t.Errorf("values %v, lost %v", side.Values, side.Lost)
 	}
 }
 

@@ -16,7 +16,7 @@ type Snapshot struct {
 	Variant  string         `json:"variant"`
 	Workload string         `json:"workload"`
 	Block    int            `json:"block"`
-	Edge     string         `json:"edge,omitempty"` // start or end: the first and the last of a window
+	Edge     string         `json:"edge,omitempty"` // start or end: the first and the last of a window; settling: behind the last request, but not yet the end
 	Engine   string         `json:"engine"`
 	At       record.Instant `json:"at_ns"`   // when the answer was there
 	Took     time.Duration  `json:"took_ns"` // asking to answer
@@ -29,10 +29,11 @@ type Snapshot struct {
 	series map[string]map[string]float64 // counters by name and series, to see one of them fall
 }
 
-// The edges of a window.
+// The edges of a window. A snapshot within it has none.
 const (
-	edgeStart = "start"
-	edgeEnd   = "end"
+	edgeStart    = "start"
+	edgeEnd      = "end"
+	edgeSettling = "settling"
 )
 
 // Bucket says how many observations were at most Bound. The last bucket of a

@@ -207,7 +207,7 @@ func (s *Source) settle(ctx context.Context, take func(context.Context, string) 
 			continue
 		}
 		if last != nil {
-			last.Edge, last.Buckets = "", nil
+			last.Edge, last.Buckets = edgeSettling, nil
 		}
 		last = x
 		if x.Values["running"] == 0 && x.Values["waiting"] == 0 {

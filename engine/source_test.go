@@ -171,7 +171,7 @@ func TestDuringScrapesAboutEverySecond(t *testing.T) {
 			t.Errorf("scrapes (-want +got):\n%s", diff)
 		}
 		for i, x := range span.Snapshots {
-			want := map[int]string{0: edgeStart, 9: edgeEnd}[i]
+			want := map[int]string{0: edgeStart, 4: edgeSettling, 5: edgeSettling, 6: edgeSettling, 7: edgeSettling, 8: edgeSettling, 9: edgeEnd}[i]
 			if x.Edge != want {
 				t.Errorf("snapshot %d is edge %q, want %q", i, x.Edge, want)
 			}
