@@ -53,7 +53,7 @@ type Variant struct {
 	URL      string            `yaml:"url" doc:"http(s)://host:port/v1 of an OpenAI-compatible server"`
 	Model    string            `yaml:"model" doc:"model name sent with each request"`
 	Key      config.Secret     `yaml:"key" doc:"API key: env:NAME or file:PATH"`
-	API      string            `yaml:"api" oneof:"chat,completions" doc:"which API to use; chat if left out"`
+	API      string            `yaml:"api" oneof:"chat,completions,messages,responses,ollama,tgi,embeddings,rerank" doc:"which API to use: OpenAI's chat, completions, responses or embeddings, Anthropic's messages, ollama, tgi or rerank; chat if left out"`
 	Headers  map[string]string `yaml:"headers" doc:"headers added to each request; a value may be env:NAME or file:PATH, and of a header with a secret it must be"`
 	Protocol string            `yaml:"protocol" oneof:"http/1.1,h2" doc:"HTTP version; http/1.1 if left out"`
 	Proxy    string            `yaml:"proxy" doc:"http(s)://host:port of a proxy, or env:NAME or file:PATH of one with a password; the environment is not asked"`

@@ -99,6 +99,9 @@ func (t *Target) dialect() *dialect {
 		d, _ := t.Template.dialect() // its faults are Validate's
 		return d
 	}
+	if t.API != APIOllama {
+		return dialectOf(t.API, "")
+	}
 	path := ""
 	if u, err := url.Parse(t.URL); err == nil {
 		path = u.Path

@@ -1,5 +1,7 @@
-// Package llm speaks the OpenAI-compatible wire: chat completions and
-// completions, streamed and not, as a client and as a server.
+// Package llm speaks the wire of language models: OpenAI's chat, completions,
+// responses and embeddings, Anthropic's messages, Ollama, TGI, rerank, and by a
+// [Template] any other JSON API, streamed and not. As a server it speaks chat and
+// completions.
 //
 // # The client
 //
@@ -28,6 +30,16 @@
 //
 // HTTP/2 and proxies go through net/http, behind the same small interface. Their
 // stamps are taken when a read of the body returns.
+//
+// # APIs
+//
+// All that differs between APIs is a dialect: the paths, the header fields, the
+// JSON of a request, and one reader of an event or a whole answer. Every reader
+// fills the same chunk (text, reasoning, pieces of tool calls, usage, reason of
+// the end, error), and all that comes behind it is one code: a first token, a
+// truncated stream or a broken tool call means the same on every API. Reasons of
+// an end are given in OpenAI's words where another API has its own for the same;
+// docs/protocols.md has the table.
 //
 // # What is never success
 //

@@ -300,7 +300,9 @@ func (t *tally) onChunk(c *chunk) {
 	}
 	t.rec.OutputBytes += int64(c.payload)
 	t.onUsage(c)
-	t.spent = append(t.spent, c.spent[:min(len(c.spent), maxSpent-len(t.spent))]...)
+	if len(c.spent) > 0 {
+		t.spent = append(t.spent, c.spent[:min(len(c.spent), maxSpent-len(t.spent))]...)
+	}
 	if len(c.timings) > 0 && len(c.timings) <= 8<<10 {
 		t.timings = append(t.timings[:0], c.timings...)
 	}
