@@ -89,6 +89,12 @@ func (ps *problems) add(path, what, hint string) { *ps = append(*ps, problem{pat
 
 func (s *Spec) problems() problems {
 	var ps problems
+	if _, _, ok := preset(s.Preset); s.Preset != "" && !ok {
+		ps.add("preset", fmt.Sprintf("wants one of %s, got %q", strings.Join(presetNames, ", "), s.Preset), "write one of them")
+		return ps
+	}
+	full := s.resolved()
+	s = &full
 	ps.arrivals(&s.Arrivals)
 	sound := len(ps) == 0
 	ps.end(s, sound)
@@ -443,12 +449,27 @@ func (ps *problems) lengths(s *Spec) {
 	if s.IgnoreEOS && !s.Output.Set() && s.Prompts.File == "" {
 		ps.add("ignore_eos", "needs a limit of output tokens, or answers go on to the end of the context", "add output: 128")
 	}
+	switch c := s.Correlation; {
+	case c == 0:
+	case !(c >= -1 && c <= 1):
+		ps.add("correlation", fmt.Sprintf("must be between -1 and 1, got %v", c), "0.07 is typical of dialogues")
+	case !s.Prompts.Synthetic.Set() || !s.Output.Set():
+		ps.add("correlation", "is between lengths of synthetic prompts and outputs, of which one is missing", "remove it; a trace brings its own")
+	}
 	switch f := s.Prefix; {
 	case f.Tokens < 0 || f.Tokens > MaxTokens:
 		ps.add("prefix.tokens", fmt.Sprintf("must be at most %d, got %v", MaxTokens, f.Tokens), "write such as 512")
 	case f.Groups < 0 || f.Groups > maxGroups:
 		ps.add("prefix.groups", fmt.Sprintf("must be at most %d, got %v", maxGroups, f.Groups), "write such as 8")
-	case f.Groups > 0 && f.Tokens == 0:
+	case !(f.Share >= 0 && f.Share <= 1):
+		ps.add("prefix.share", fmt.Sprintf("must be between 0%% and 100%%, got %v", f.Share), "write such as 40%")
+	case f.Share > 0 && f.Tokens > 0:
+		ps.add("prefix.share", "stands beside tokens, which says the same", "keep one of them")
+	case f.Share > 0 && s.Prompts.File != "":
+		ps.add("prefix.share", "is a share of synthetic prompts, and these come from a file", "write tokens: 512")
+	case f.Reuse < 0 || f.Reuse > maxShots:
+		ps.add("prefix.reuse", fmt.Sprintf("must be at most %d, got %v", maxShots, f.Reuse), "write such as 8")
+	case (f.Groups > 0 || f.Reuse > 0) && f.Tokens == 0 && f.Share == 0:
 		ps.add("prefix.tokens", "a shared prefix of no tokens is none", "write such as 512, or remove prefix")
 	}
 }

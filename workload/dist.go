@@ -29,15 +29,17 @@ import (
 //	{lognormal: {median: 400, sigma: 0.8, max: 4k}}
 //	{exponential: {mean: 2s, max: 30s}}
 //	{empirical: {values: [128, 512, 4k], weights: [6, 3, 1]}}
+//	{quantiles: {percents: [0, 50, 90, 99, 100], values: [8, 400, 2k, 4k, 8k]}}
 type Dist[T config.Count | config.Duration] struct {
-	Kind    string    // fixed, uniform, normal, lognormal, exponential, empirical; "": none
-	Value   T         // fixed: the value; normal, exponential: the mean; lognormal: the median
-	Stddev  T         // normal, before truncation
-	Sigma   float64   // lognormal: standard deviation of the logarithm
-	Min     T         // lower bound, inclusive; 0: one token, or no pause, but uniform needs it
-	Max     T         // upper bound, inclusive; 0: MaxTokens or a day, but uniform needs it
-	Values  []T       // empirical
-	Weights []float64 // empirical; nil: all alike
+	Kind     string    // fixed, uniform, normal, lognormal, exponential, empirical, quantiles; "": none
+	Value    T         // fixed: the value; normal, exponential: the mean; lognormal: the median
+	Stddev   T         // normal, before truncation
+	Sigma    float64   // lognormal: standard deviation of the logarithm
+	Min      T         // lower bound, inclusive; 0: one token, or no pause, but uniform needs it
+	Max      T         // upper bound, inclusive; 0: MaxTokens or a day, but uniform needs it
+	Values   []T       // empirical, quantiles
+	Weights  []float64 // empirical; nil: all alike
+	Percents []float64 // quantiles: where Values are, rising from 0 to 100; in between, lines
 }
 
 // Length is a distribution of numbers of tokens.
@@ -111,9 +113,13 @@ type (
 		Values  []T       `yaml:"values,required" doc:"values to draw from"`
 		Weights []float64 `yaml:"weights" doc:"weight of each value; all alike if left out"`
 	}
+	quantilesSpec[T config.Count | config.Duration] struct {
+		Percents []float64 `yaml:"percents,required" doc:"percents from 0 to 100, such as [0, 50, 90, 99, 100]"`
+		Values   []T       `yaml:"values,required" doc:"the value at each of the percents; in between, lines"`
+	}
 )
 
-var distKinds = []string{"fixed", "uniform", "normal", "lognormal", "exponential", "empirical"}
+var distKinds = []string{"fixed", "uniform", "normal", "lognormal", "exponential", "empirical", "quantiles"}
 
 // DecodeConfig reads any of the forms of the type's documentation.
 func (d *Dist[T]) DecodeConfig(n *config.Node) {
@@ -171,6 +177,10 @@ func (d *Dist[T]) decodeKind(p config.Pair) (ok bool) {
 		var s exponentialSpec[T]
 		ok = p.Value.Decode(&s)
 		d.Value, d.Max = s.Mean, s.Max
+	case "quantiles":
+		var s quantilesSpec[T]
+		ok = p.Value.Decode(&s)
+		d.Percents, d.Values = s.Percents, s.Values
 	case "empirical":
 		if p.Value.IsSequence() {
 			return p.Value.Decode(&d.Values)
@@ -200,6 +210,8 @@ func (d Dist[T]) MarshalYAML() (any, error) {
 		return form(logNormalSpec[T]{d.Value, d.Sigma, d.Min, d.Max})
 	case "exponential":
 		return form(exponentialSpec[T]{d.Value, d.Max})
+	case "quantiles":
+		return form(quantilesSpec[T]{d.Percents, d.Values})
 	default:
 		return form(empiricalSpec[T]{d.Values, d.Weights})
 	}
@@ -238,6 +250,8 @@ func (d Dist[T]) problem() (what, hint string) {
 		}
 	case "empirical":
 		return d.tableProblem(least, most)
+	case "quantiles":
+		return d.quantilesProblem(least, most)
 	default:
 		return fmt.Sprintf("unknown distribution %q", d.Kind), "use one of " + strings.Join(distKinds, ", ")
 	}
@@ -270,6 +284,27 @@ func (d Dist[T]) tableProblem(least, most T) (what, hint string) {
 	}
 	if d.Weights != nil && !(sum > 0 && !math.IsInf(sum, 0)) {
 		return "the weights add up to nothing", "give at least one weight of more than 0"
+	}
+	return "", ""
+}
+
+func (d Dist[T]) quantilesProblem(least, most T) (what, hint string) {
+	n := len(d.Percents)
+	switch {
+	case n != len(d.Values):
+		return fmt.Sprintf("has %d percents, but %d values", n, len(d.Values)), "give each percent one value"
+	case n < 2 || n > maxTable || d.Percents[0] != 0 || d.Percents[n-1] != 100:
+		return fmt.Sprintf("the percents must go from 0 to 100, and be at most %d", maxTable), "write such as [0, 50, 90, 99, 100]"
+	}
+	for i, v := range d.Values {
+		switch {
+		case v < least || v > most:
+			return fmt.Sprintf("values must be between %v and %v, got %v", least, most, v), "give values in that range"
+		case i > 0 && !(d.Percents[i] > d.Percents[i-1]):
+			return fmt.Sprintf("percent %v does not rise above the one before it", d.Percents[i]), "sort the percents"
+		case i > 0 && v < d.Values[i-1]:
+			return fmt.Sprintf("value %v is less than the one before it", v), "sort the values"
+		}
 	}
 	return "", ""
 }
@@ -339,6 +374,13 @@ func (d Dist[T]) sampler() func(u float64) T {
 		return func(u float64) T { return clamp(d.quantile(below+u*mass, above+(1-u)*mass)) }
 	case "empirical":
 		return d.table()
+	case "quantiles":
+		return func(u float64) T {
+			at := 100 * u
+			i := min(max(sort.SearchFloat64s(d.Percents, at), 1), len(d.Percents)-1)
+			low, high := float64(d.Values[i-1]), float64(d.Values[i])
+			return T(math.Round(low + float64((high-low)*((at-d.Percents[i-1])/(d.Percents[i]-d.Percents[i-1])))))
+		}
 	default:
 		return func(float64) T { return d.Value }
 	}
@@ -372,6 +414,12 @@ func (d Dist[T]) Mean() float64 {
 			return float64(d.Min)/2 + float64(d.Max)/2
 		case "empirical":
 			return d.tableMean()
+		case "quantiles":
+			sum := 0.0
+			for i := 1; i < len(d.Values); i++ {
+				sum += (d.Percents[i] - d.Percents[i-1]) / 100 * (float64(d.Values[i-1])/2 + float64(d.Values[i])/2)
+			}
+			return sum
 		}
 		return float64(d.Value)
 	}
@@ -412,6 +460,8 @@ func (d Dist[T]) String() string {
 		s = fmt.Sprintf("lognormal, median %v, sigma %v", d.Value, d.Sigma)
 	case "exponential":
 		s = fmt.Sprintf("exponential, mean %v", d.Value)
+	case "quantiles":
+		return fmt.Sprintf("by %d quantiles, median %v", len(d.Values), d.sampler()(0.5))
 	default:
 		return fmt.Sprintf("%d values", len(d.Values))
 	}

@@ -19,6 +19,7 @@ type generator struct {
 	salt  string // "": none
 
 	input, output func(u float64) config.Count // nil: not drawn
+	couple        func(u, v float64) float64   // nil: lengths are independent
 
 	// A stream for each thing that is drawn, so that a change of one moves no
 	// other: with longer outputs, a plan has the same prompts at the same times.
@@ -51,6 +52,9 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 		g.order = newPermutation(len(set.Cases), stream("order"))
 	default:
 		g.input = spec.Prompts.Synthetic.sampler()
+	}
+	if spec.Correlation != 0 {
+		g.couple = copula(spec.Correlation)
 	}
 	if spec.Output.Set() {
 		g.output = spec.Output.sampler()
@@ -99,14 +103,49 @@ func (w *writer) shot(i int64, text bool) Shot {
 		s.Case = w.caseName + strconv.FormatInt(i, 10)
 		if text {
 			w.begin(i)
-			w.buf = corpus.AppendWords(w.buf, w.at(w.texts, i), int64(w.input(w.inputs.uniform(i))))
+			w.synthetic(i)
 			s.Messages = []corpus.Message{{Role: "user", Content: string(w.buf)}}
 		}
 	}
 	if w.output != nil {
-		s.MaxTokens = int64(w.output(w.outputs.uniform(i)))
+		u := w.outputs.uniform(i)
+		if w.couple != nil {
+			u = w.couple(w.inputs.uniform(i), u)
+		}
+		s.MaxTokens = int64(w.output(u))
 	}
 	return s
+}
+
+// synthetic appends a synthetic prompt: the share of it that is its group's, then
+// its own. A shorter share of a group's text is the start of a longer one.
+func (w *writer) synthetic(i int64) {
+	tokens, shared, group := w.length(i)
+	if shared > 0 {
+		w.buf = corpus.AppendWords(w.buf, w.at(w.prefixes, group), shared)
+		w.buf = append(w.buf, ' ')
+	}
+	w.buf = corpus.AppendWords(w.buf, w.at(w.texts, i), tokens-shared)
+}
+
+// length returns the tokens of synthetic prompt i, how many of them it shares
+// with the others of its group, and the group.
+func (w *writer) length(i int64) (tokens, shared, group int64) {
+	tokens = int64(w.input(w.inputs.uniform(i)))
+	if share := float64(w.spec.Prefix.Share); share > 0 {
+		shared = int64(share * float64(tokens))
+	}
+	return tokens, shared, w.group(i)
+}
+
+// group returns the group of shot i: one of all, or one of the newest if groups
+// are replaced.
+func (w *writer) group(i int64) int64 {
+	group := int64(w.groups.below(i, uint64(max(1, w.spec.Prefix.Groups))))
+	if reuse := int64(w.spec.Prefix.Reuse); reuse > 0 {
+		return i/reuse - group
+	}
+	return group
 }
 
 // begin starts the buffer with what comes before the prompt itself: the salt of
@@ -123,8 +162,7 @@ func (w *writer) begin(i int64) {
 		w.buf = append(w.buf, "] "...)
 	}
 	if tokens := int64(w.spec.Prefix.Tokens); tokens > 0 {
-		group := int64(w.groups.below(i, uint64(max(1, w.spec.Prefix.Groups))))
-		w.buf = corpus.AppendWords(w.buf, w.at(w.prefixes, group), tokens)
+		w.buf = corpus.AppendWords(w.buf, w.at(w.prefixes, w.group(i)), tokens)
 		w.buf = append(w.buf, ' ')
 	}
 }

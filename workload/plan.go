@@ -56,6 +56,7 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 	if err := spec.Validate(); err != nil {
 		return nil, fmt.Errorf("planning workload %s: %w", name, err)
 	}
+	spec = spec.resolved()
 	var set *corpus.Set
 	if f := spec.Prompts.File; f != "" {
 		if set = sets[f]; set == nil || len(set.Cases) == 0 && set.Trace == nil {
@@ -382,6 +383,12 @@ func (p *Plan) String() string {
 // credit says whose trace it is, so that the licence's attribution is in every
 // report, and what its clock hides.
 func (p *Plan) credit(b *strings.Builder) {
+	if name := p.spec.Preset; name != "" {
+		b.WriteString("; preset " + name)
+		if _, source, _ := preset(name); source != "" {
+			b.WriteString(" (lengths of the " + source + ")")
+		}
+	}
 	if p.bare.set == nil || p.bare.set.Trace == nil {
 		return
 	}

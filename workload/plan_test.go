@@ -105,6 +105,8 @@ var specs = map[string]string{
 	"replay":      "arrivals: {replay: {speed: 4}}\nfor: 40s\nprompts: {file: conv.csv}\nwarmup: {requests: 5}\n",
 	"spread":      "arrivals: {replay: {spread: 3s}}\nrequests: 150\nprompts: {file: moon.jsonl, format: mooncake}\nignore_eos: true\n",
 	"lengths":     "arrivals: {poisson: 10/s}\nrequests: 450\nprompts: {file: moon.jsonl}\noutput: 7\nwarmup: {requests: 5}\n",
+	"preset":      "preset: chat\nrequests: 120\n",
+	"shared":      "arrivals: {poisson: 10/s}\nrequests: 120\nprompts: {synthetic: {quantiles: {percents: [0, 50, 100], values: [1, 40, 90]}}}\noutput: {lognormal: {median: 100, sigma: 0.9}}\ncorrelation: 0.6\nprefix: {share: 50%, groups: 3, reuse: 6}\nwarmup: {requests: 5}\n",
 	"closed":      "arrivals: {concurrency: 7, think: {exponential: {mean: 2s, max: 20s}}}\nfor: 60s\nrequests: 300\nprompts: {synthetic: [8, 16, 32]}\noutput: {normal: {mean: 64, stddev: 16}}\nwarmup: {requests: 14}\n",
 	"closed file": "arrivals: {concurrency: 16}\nrequests: 100\nprompts: {file: chat.jsonl, order: shuffled}\nsalt: false\nwarmup: {requests: 16}\n",
 }
@@ -521,7 +523,7 @@ func TestValidateSpecsMadeInCode(t *testing.T) {
 		},
 		"output: has no values":                        func(s *Spec) { s.Output = Length{Kind: "empirical"} },
 		"prefix.tokens: must be at most":               func(s *Spec) { s.Prefix.Tokens = -1 },
-		"prefix.groups: must be at most":               func(s *Spec) { s.Prefix = Prefix{1, -1} },
+		"prefix.groups: must be at most":               func(s *Spec) { s.Prefix = Prefix{Tokens: 1, Groups: -1} },
 		"cap: ":                                        func(s *Spec) { s.Cap = -1 },
 		"drain: must be at most":                       func(s *Spec) { s.Drain = -1 },
 		"warmup.requests: must be at most":             func(s *Spec) { s.WarmUp.Requests = -1 },

@@ -5,14 +5,16 @@ import (
 )
 
 // Spec is one workload of a suite, as the document has it. Its zero value is not
-// valid: arrivals, prompts and an end are needed. CheckConfig and Validate hold
+// valid: arrivals and prompts, or a preset, and an end are needed. CheckConfig and Validate hold
 // the rules that go across fields.
 type Spec struct {
-	Arrivals    Arrivals          `yaml:"arrivals,required" doc:"when requests are sent: {poisson: 8/s}, {constant: 5/s}, {gamma: {rate: 8/s, cv: 2}}, {bursts: …}, {concurrency: 16, think: 2s} and others"`
+	Preset      string            `yaml:"preset" oneof:"chat,rag-qa,code-completion,agent,long-tail,batch" doc:"a named workload, which fills in arrivals, prompts, output, prefix and correlation where they are left out"`
+	Arrivals    Arrivals          `yaml:"arrivals" doc:"when requests are sent: {poisson: 8/s}, {constant: 5/s}, {gamma: {rate: 8/s, cv: 2}}, {bursts: …}, {concurrency: 16, think: 2s} and others"`
 	For         config.Duration   `yaml:"for" doc:"how long requests are sent; this or requests must be given, and the first of them ends it"`
 	Requests    config.Count      `yaml:"requests" doc:"how many requests are sent, warm-up left out"`
-	Prompts     Prompts           `yaml:"prompts,required" doc:"what is asked: {synthetic: 512} or {file: sets/support.jsonl}"`
+	Prompts     Prompts           `yaml:"prompts" doc:"what is asked: {synthetic: 512} or {file: sets/support.jsonl}"`
 	Output      Length            `yaml:"output" doc:"limit of output tokens (max_tokens) of each request; overrides that of a set's cases. Left out: the case's, else the server's"`
+	Correlation float64           `yaml:"correlation" min:"-1" max:"1" doc:"rank correlation (Spearman) between the lengths of synthetic prompts and of outputs; 0 if left out"`
 	IgnoreEOS   bool              `yaml:"ignore_eos" doc:"ask the server to go on to the limit of output tokens, so that both variants do the same work"`
 	Prefix      Prefix            `yaml:"prefix" doc:"text that groups of requests share at their start, to exercise prefix caches"`
 	Salt        *bool             `yaml:"salt" doc:"start every prompt with a text of this run, so that no prefix cache of an earlier run flatters it; true by default"`
@@ -62,15 +64,27 @@ type Prompts struct {
 
 // Prefix is text that requests share at their start. Each request belongs to one
 // of Groups groups, drawn evenly; a group's text is the same in every request,
-// every variant and every run of the seed.
+// every variant and every run of the seed. Exactly one of Tokens and Share is set.
 type Prefix struct {
-	Tokens config.Count `yaml:"tokens,required" doc:"length of the shared text"`
-	Groups config.Count `yaml:"groups" doc:"number of different texts; 1 by default"`
+	Tokens config.Count   `yaml:"tokens" doc:"length of the shared text, which comes before the prompt"`
+	Share  config.Percent `yaml:"share" doc:"share of each synthetic prompt that is its group's text, instead of tokens"`
+	Groups config.Count   `yaml:"groups" doc:"number of different texts; 1 by default"`
+	Reuse  config.Count   `yaml:"reuse" doc:"requests after which a group is replaced by a new one, as dialogues end and others begin; never if left out"`
 }
 
 // WarmUp are requests that do not count.
 type WarmUp struct {
 	Requests config.Count `yaml:"requests,required" doc:"number of requests before the measured ones"`
+}
+
+// ConfigSchema asks for a preset, or for arrivals and prompts, beside what the
+// fields ask for.
+func (Spec) ConfigSchema() map[string]any {
+	type specFields Spec // without ConfigSchema
+	return map[string]any{"allOf": []any{config.SchemaOf(specFields{})}, "anyOf": []any{
+		map[string]any{"required": []any{"preset"}},
+		map[string]any{"required": []any{"arrivals", "prompts"}},
+	}}
 }
 
 // only describes a mapping of one key.
@@ -89,6 +103,7 @@ func (d Dist[T]) ConfigSchema() map[string]any {
 		only("normal", config.SchemaOf(normalSpec[T]{})),
 		only("lognormal", config.SchemaOf(logNormalSpec[T]{})),
 		only("exponential", map[string]any{"oneOf": []any{config.SchemaOf(d.Value), config.SchemaOf(exponentialSpec[T]{})}}),
+		only("quantiles", config.SchemaOf(quantilesSpec[T]{})),
 		only("empirical", map[string]any{"oneOf": []any{list, config.SchemaOf(empiricalSpec[T]{})}}),
 	}}
 }

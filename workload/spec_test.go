@@ -49,7 +49,7 @@ func TestSpecDecodes(t *testing.T) {
 			"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: {lognormal: {median: 400, sigma: 0.8, max: 4k}}}\noutput: {empirical: {values: [1, 2k], weights: [1, 0.5]}}\nprefix: {tokens: 512, groups: 4}\nwarmup: {requests: 10}\ntemperature: 0\ncap: 256\ndrain: 30s\nlabels: {tier: gold}\nignore_eos: true\n",
 			Spec{
 				Arrivals: Arrivals{Poisson: fixed(8)}, For: config.Duration(5 * time.Minute), Prompts: Prompts{Synthetic: Length{Kind: "lognormal", Value: 400, Sigma: 0.8, Max: 4000}},
-				Output: Length{Kind: "empirical", Values: []config.Count{1, 2000}, Weights: []float64{1, 0.5}}, Prefix: Prefix{512, 4}, WarmUp: WarmUp{10}, Temperature: &zero, Cap: 256,
+				Output: Length{Kind: "empirical", Values: []config.Count{1, 2000}, Weights: []float64{1, 0.5}}, Prefix: Prefix{Tokens: 512, Groups: 4}, WarmUp: WarmUp{10}, Temperature: &zero, Cap: 256,
 				Drain: config.Duration(30 * time.Second), Labels: map[string]string{"tier": "gold"}, IgnoreEOS: true,
 			},
 		},
@@ -89,6 +89,17 @@ func TestSpecDecodes(t *testing.T) {
 			Spec{Arrivals: Arrivals{Diurnal: &Diurnal{Rates: []config.Rate{5, 3, 0}}}, For: minutes(5), Prompts: text(4)},
 		},
 		{
+			"preset: chat\nrequests: 9\n",
+			Spec{Preset: "chat", Requests: 9},
+		},
+		{
+			"preset: agent\nrequests: 9\narrivals: {poisson: 8/s}\nprompts: {synthetic: {quantiles: {percents: [0, 50, 100], values: [1, 20, 4k]}}}\noutput: 7\ncorrelation: -0.5\nprefix: {share: 40%, groups: 9, reuse: 8}\n",
+			Spec{
+				Preset: "agent", Requests: 9, Arrivals: Arrivals{Poisson: fixed(8)}, Prompts: Prompts{Synthetic: Length{Kind: "quantiles", Percents: []float64{0, 50, 100}, Values: []config.Count{1, 20, 4000}}},
+				Output: Fixed[config.Count](7), Correlation: -0.5, Prefix: Prefix{Share: 0.4, Groups: 9, Reuse: 8},
+			},
+		},
+		{
 			"arrivals: {replay: {}}\nprompts: {file: conv.csv}\n",
 			Spec{Arrivals: Arrivals{Replay: &Replay{}}, Prompts: Prompts{File: "conv.csv"}},
 		},
@@ -114,7 +125,7 @@ func TestSpecDecodes(t *testing.T) {
 		if err := got.Validate(); err != nil {
 			t.Errorf("%sValidate: %v", tt.in, err)
 		}
-		if err := schema.Validate(document(t, tt.in)); err != nil {
+		if err := schema.Validate(map[string]any{"w": document(t, tt.in)}); err != nil {
 			t.Errorf("%sthe schema refuses it: %v", tt.in, err)
 		}
 		roundTrip(t, got)
@@ -157,7 +168,9 @@ func document(t testing.TB, text string) any {
 
 func compiled(t testing.TB) *jsonschema.Schema {
 	t.Helper()
-	b, err := config.Schema(Spec{}, "https://example.org/workload", "workload")
+	b, err := config.Schema(struct {
+		W Spec `yaml:"w,required"`
+	}{}, "https://example.org/workload", "workload")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +204,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: 512}\nsalt: yes please\n",
 		"arrivals: {poisson: 8/s}\nfor: 5m\nprompts: {synthetic: 512}\nlables: {a: b}\n",
 	} {
-		if err := schema.Validate(document(t, text)); err == nil {
+		if err := schema.Validate(map[string]any{"w": document(t, text)}); err == nil {
 			t.Errorf("the schema accepts\n%s", text)
 		}
 	}
