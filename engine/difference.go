@@ -123,7 +123,7 @@ func (d *Difference) gauge(name string, snapshots []*Snapshot) string {
 		before = x
 	}
 	if n < leastWithin {
-		return fmt.Sprintf("a window was too short: it has %d scrapes within it, %d are needed", n, leastWithin)
+		return fmt.Sprintf("a window was too short: fewer than %d scrapes lie within it", leastWithin)
 	}
 	d.Values[name+"_min"], d.Values[name+"_max"] = low, high
 	if length > 0 {

@@ -60,6 +60,7 @@ type Workload struct {
 	Rows     []Row             `json:"rows"`
 	Curves   []Curve           `json:"curves"`
 	Arrivals []Arrivals        `json:"arrivals_check,omitempty"`
+	Engine   []EngineRow       `json:"engine_side,omitempty"`
 	Marks    []int             `json:"marks,omitempty"` // footnotes on the workload as a whole
 }
 
@@ -158,7 +159,9 @@ func Build(m *record.Manifest, records []record.Record, v *contract.Verdict) *Do
 	b.name(m)
 	b.judged()
 	for _, w := range b.workloads(m) {
-		d.Workloads = append(d.Workloads, b.workload(w))
+		measured := b.workload(w)
+		b.engineRows(&measured, m.Engines)
+		d.Workloads = append(d.Workloads, measured)
 	}
 	d.Client = client(m, records, d)
 	d.Series = series(d.Variants, records)

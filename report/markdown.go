@@ -56,6 +56,9 @@ func markdownWorkload(line func(string, ...any), d *Document, w *Workload) {
 	if len(w.Rows) > 0 {
 		markdownRows(line, d, w)
 	}
+	if len(w.Engine) > 0 {
+		markdownEngine(line, d, w)
+	}
 	if len(w.Arrivals) > 0 {
 		line("")
 	}
@@ -95,6 +98,22 @@ func markdownRows(line func(string, ...any), d *Document, w *Workload) {
 				needs, grades = append(needs, escape(j.Need)), append(grades, markdownGrade(j.Grade))
 			}
 			cells = append(cells, strings.Join(needs, "; "), strings.Join(grades, "; "))
+		}
+		line("| %s |", strings.Join(cells, " | "))
+	}
+}
+
+func markdownEngine(line func(string, ...any), d *Document, w *Workload) {
+	head := []string{"engine"}
+	for _, v := range d.Variants {
+		head = append(head, escape(v.Name))
+	}
+	line("\n| %s |", strings.Join(head, " | "))
+	line("|%s", strings.Repeat(" --- |", len(head)))
+	for _, r := range w.Engine {
+		cells := []string{escape(r.Name)}
+		for _, c := range r.Cells {
+			cells = append(cells, figureText(c.Shown))
 		}
 		line("| %s |", strings.Join(cells, " | "))
 	}

@@ -96,6 +96,10 @@ func (p *page) workload(d *Document, w *Workload) {
 	}
 	g := p.rows(d, w)
 	g.write(p)
+	if len(w.Engine) > 0 {
+		p.line("")
+		engineGrid(d, w).write(p)
+	}
 }
 
 // rows lays the workload's figures out as a table.
