@@ -14,6 +14,7 @@ import (
 
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/interop"
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/report"
 )
@@ -24,6 +25,7 @@ const (
 	StateDone        = "done"
 	StateInterrupted = "interrupted"
 	StateFailed      = "failed"
+	StateImported    = interop.State // from the file of another tool
 )
 
 // Result is a run with its judgement: what its directory holds.
@@ -123,6 +125,8 @@ func (r *Result) unfit() []string {
 	case StateRunning: // said by the certificate
 	case StateInterrupted:
 		reasons = append(reasons, "the run was interrupted before its plan was done")
+	case StateImported:
+		reasons = append(reasons, "the run was imported from the file of another tool: nobody certified its client, and its numbers have that tool's definitions")
 	case StateFailed:
 		reasons = append(reasons, "the run failed before its plan was done")
 	default:

@@ -147,7 +147,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or configuration, 3 inconclusive,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRun(c), newLoad(c), newSim(c), newReport(c), newCompare(c), newContract(c), newSchema(c), newMend(c), newVersion(c))
+	root.AddCommand(newRun(c), newLoad(c), newSim(c), newReport(c), newCompare(c), newContract(c), newSchema(c), newMend(c), newImport(c), newExport(c), newVersion(c))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w\n  hint: see assay %s --help", err, strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "assay"), " ")))
 	})
