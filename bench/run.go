@@ -258,7 +258,7 @@ func (r *run) connect(ctx, engines context.Context) (waits []func() error, err e
 // target resolves a variant to what the client needs.
 func (v Variant) target(s *Suite, getenv func(string) string) (llm.Target, error) {
 	t := llm.Target{
-		URL: v.URL, API: v.API, Model: v.Model, Protocol: v.Protocol, Proxy: v.Proxy,
+		URL: v.URL, API: v.API, Template: v.Template, Model: v.Model, Protocol: v.Protocol, Proxy: v.Proxy,
 		TokensFromEvents: v.Tokens == "events", Timeout: time.Duration(v.Timeout), Stall: time.Duration(v.Stall), KeepText: -1,
 	}
 	below := func(name string) ([]byte, error) {

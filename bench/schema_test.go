@@ -194,6 +194,7 @@ var beyond = map[string]string{
 	"variants/model-does-not-fit":      across,
 	"variants/nobody-to-judge":         across,
 	"variants/gpu-alone":               across,
+	"variants/apis":                    across,
 	"contracts/undecidable":            across,
 	"form/anchors":                     reader,
 	"form/merge":                       reader,

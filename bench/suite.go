@@ -53,7 +53,8 @@ type Variant struct {
 	URL      string            `yaml:"url" doc:"http(s)://host:port/v1 of an OpenAI-compatible server"`
 	Model    string            `yaml:"model" doc:"model name sent with each request"`
 	Key      config.Secret     `yaml:"key" doc:"API key: env:NAME or file:PATH"`
-	API      string            `yaml:"api" oneof:"chat,completions,messages,responses,ollama,tgi,embeddings,rerank" doc:"which API to use: OpenAI's chat, completions, responses or embeddings, Anthropic's messages, ollama, tgi or rerank; chat if left out"`
+	API      string            `yaml:"api" oneof:"chat,completions,messages,responses,ollama,tgi,embeddings,rerank,template" doc:"which API to use: OpenAI's chat, completions, responses or embeddings, Anthropic's messages, ollama, tgi, rerank, or template for any other; chat if left out"`
+	Template *llm.Template     `yaml:"template" doc:"how to speak to a server of another API, at the url as it is"`
 	Headers  map[string]string `yaml:"headers" doc:"headers added to each request; a value may be env:NAME or file:PATH, and of a header with a secret it must be"`
 	Protocol string            `yaml:"protocol" oneof:"http/1.1,h2" doc:"HTTP version; http/1.1 if left out"`
 	Proxy    string            `yaml:"proxy" doc:"http(s)://host:port of a proxy, or env:NAME or file:PATH of one with a password; the environment is not asked"`
@@ -78,6 +79,7 @@ func (v *Variant) CheckConfig(n *config.Node) {
 		return
 	}
 	v.checkHeaders(n.At("headers"))
+	v.checkAPI(n)
 	v.checkMetrics(n.At("metrics"))
 	if v.Sim != nil {
 		for _, key := range []string{"key", "proxy", "ca", "protocol"} {
@@ -89,6 +91,23 @@ func (v *Variant) CheckConfig(n *config.Node) {
 	}
 	v.checkURL(n.At("url"))
 	v.checkProxy(n.At("proxy"))
+}
+
+// checkAPI reports what does not go with the API.
+func (v *Variant) checkAPI(n *config.Node) {
+	switch {
+	case v.Sim != nil && !slices.Contains([]string{"", llm.APIChat, llm.APICompletions}, v.API):
+		n.At("api").Fault("does not go with sim", "remove it; a simulated engine speaks chat and completions")
+	case v.API == llm.APITemplate && v.Template == nil:
+		n.At("api").Fault("has no template to go by", "add template: with a request and the paths of the text; docs/protocols.md has an example")
+	case v.Template == nil:
+	case v.API != llm.APITemplate:
+		n.At("template").Fault("stands beside another api", "write api: template, or remove it")
+	case v.Template.Request != "" && len(v.Template.Text) > 0: // else said already
+		if err := v.Template.Validate(); err != nil {
+			complain(n.At("template"), err, "", "docs/protocols.md has an example")
+		}
+	}
 }
 
 // ConfigSchema asks for either url or sim beside what the fields ask for.
