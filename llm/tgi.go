@@ -131,6 +131,7 @@ func (c *chunk) tgiDetails() {
 		case "finish_reason":
 			if reason := c.word(); len(reason) > 0 {
 				c.ended(tgiFinish(reason))
+				c.has |= hasDone // the API has no other mark
 			}
 		case "generated_tokens":
 			c.has |= hasUsage

@@ -25,14 +25,14 @@ func tgiRows() dialectRows {
 	return dialectRows{
 		target: Target{API: APITGI}, paths: [2]string{"/generate_stream", "/generate"},
 		stream: []wireRow{
-			{name: "end of text", body: tgiEvent("H", false, open) + tgiEvent("i", false, open) + tgiEvent("</s>", true, details("eos_token", 3)), text: "Hi", kinds: "ccf", finish: "stop", prompt: n(12), output: n(3), perEvent: []int64{1, 1}, flags: []string{"no_done"}},
-			{name: "length", req: Request{MaxTokens: 2}, body: tgiEvent("H", false, open) + tgiEvent("i", false, details("length", 2)), text: "Hi", kinds: "cc", finish: "length", prompt: n(12), output: n(2), perEvent: []int64{1, 1}, flags: []string{"no_done"}},
-			{name: "length, but not as asked", req: Request{MaxTokens: 5}, body: tgiEvent("Hi", false, details("length", 2)), outcome: record.LengthMismatch, detail: "5 were asked", text: "Hi", kinds: "c", finish: "length", prompt: n(12), output: n(2), perEvent: []int64{1}, flags: []string{"no_done"}},
-			{name: "stop sequence", body: tgiEvent("Hi", false, `"generated_text":"Hi","details":{"finish_reason":"stop_sequence","generated_tokens":1}`), text: "Hi", kinds: "c", finish: "stop", output: n(1), perEvent: []int64{1}, flags: []string{"no_done"}},
+			{name: "end of text", body: tgiEvent("H", false, open) + tgiEvent("i", false, open) + tgiEvent("</s>", true, details("eos_token", 3)), text: "Hi", kinds: "ccf", finish: "stop", prompt: n(12), output: n(3), perEvent: []int64{1, 1}},
+			{name: "length", req: Request{MaxTokens: 2}, body: tgiEvent("H", false, open) + tgiEvent("i", false, details("length", 2)), text: "Hi", kinds: "cc", finish: "length", prompt: n(12), output: n(2), perEvent: []int64{1, 1}},
+			{name: "length, but not as asked", req: Request{MaxTokens: 5}, body: tgiEvent("Hi", false, details("length", 2)), outcome: record.LengthMismatch, detail: "5 were asked", text: "Hi", kinds: "c", finish: "length", prompt: n(12), output: n(2), perEvent: []int64{1}},
+			{name: "stop sequence", body: tgiEvent("Hi", false, `"generated_text":"Hi","details":{"finish_reason":"stop_sequence","generated_tokens":1}`), text: "Hi", kinds: "c", finish: "stop", output: n(1), perEvent: []int64{1}},
 			{name: "error", body: tgiEvent("H", false, open) + `data:{"error":"Request failed during generation","error_type":"generation"}` + "\n\n", outcome: record.ErrorEvent, code: "generation", detail: "failed during", text: "H", kinds: "ce", perEvent: []int64{1}, flags: missing},
 			{name: "cut", body: tgiEvent("H", false, open), outcome: record.Truncated, detail: "after 1 events", text: "H", kinds: "c", perEvent: []int64{1}, flags: missing},
-			{name: "no output", body: tgiEvent("</s>", true, details("eos_token", 1)), outcome: record.EmptyOutput, detail: "without output", kinds: "f", finish: "stop", prompt: n(12), output: n(1), flags: []string{"no_done"}},
-			{name: "a done of others", body: tgiEvent("H", false, details("length", 1)) + eventDone, text: "H", kinds: "cd", finish: "length", prompt: n(12), output: n(1), perEvent: []int64{1}},
+			{name: "no output", body: tgiEvent("</s>", true, details("eos_token", 1)), outcome: record.EmptyOutput, detail: "without output", kinds: "f", finish: "stop", prompt: n(12), output: n(1)},
+			{name: "a done of others", body: tgiEvent("H", false, details("length", 1)) + eventDone, text: "H", kinds: "c", finish: "length", prompt: n(12), output: n(1), perEvent: []int64{1}},
 		},
 		body: []wireRow{
 			{name: "answer", body: `{"generated_text":"Hi","details":{"finish_reason":"length","generated_tokens":2,"seed":1,"prefill":[],"tokens":[{"id":1,"text":"H"},{"id":2,"text":"i"}]}}`, text: "Hi", kinds: "c", finish: "length", output: n(2), perEvent: []int64{2}},
