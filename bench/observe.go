@@ -105,23 +105,6 @@ func (r *run) note(format string, a ...any) {
 	}
 }
 
-// empty has the engine empty its prefix cache, if the suite says so, and notes what
-// it answered.
-func (r *run) empty(ctx context.Context, v *variant, workload string) {
-	if !v.spec.ResetCache {
-		return
-	}
-	if v.engine.source == nil {
-		r.note("the prefix cache of %s is as it was: its engine is not known, since it shows no metrics", v.name)
-		return
-	}
-	said, ok := v.engine.source.ResetCache(ctx)
-	r.note("engine of %s before %s: %s", v.name, workload, said)
-	if !ok {
-		r.opts.Notice("engine of %s: %s", v.name, said)
-	}
-}
-
 // during measures a block and keeps what the engine said meanwhile.
 func (r *run) during(ctx context.Context, v *variant, workload string, block int, do func() error) (err error) {
 	if v.engine.source == nil {

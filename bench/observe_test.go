@@ -175,42 +175,6 @@ func proxyTo(t *testing.T, e *engine) string {
 	return p.URL
 }
 
-// TestCacheIsEmptiedBeforeEachWorkload counts the requests to do so, and finds the
-// answer among the notes.
-func TestCacheIsEmptiedBeforeEachWorkload(t *testing.T) {
-	for answer, want := range map[string]string{
-		`{"success":true}`:  "engine of candidate before two: it says that it emptied its prefix cache",
-		`{"success":false}`: "engine of candidate before two: it refuses",
-	} {
-		resets := make(chan string, 10)
-		e := newEngine(t, fast)
-		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/reset_prefix_cache" {
-				resets <- r.Method
-				_, _ = w.Write([]byte(answer))
-				return
-			}
-			e.ServeHTTP(w, r)
-		}))
-		t.Cleanup(front.Close)
-		s := parseSuite(t, "variants: {candidate: {url: "+front.URL+`/v1, reset_cache: true}}
-workloads:
-  one: {arrivals: {constant: 100/s}, requests: 5, prompts: {synthetic: 5}, output: 2}
-  two: {arrivals: {constant: 100/s}, requests: 5, prompts: {synthetic: 5}, output: 2}
-`)
-		r, err := Run(t.Context(), s, Options{Runs: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := len(resets); n != 2 {
-			t.Errorf("the cache was emptied %d times before two workloads", n)
-		}
-		if notes := strings.Join(r.Manifest.Notes, "\n"); !strings.Contains(notes, want) {
-			t.Errorf("notes %q, want %q in them", notes, want)
-		}
-	}
-}
-
 // TestOthersOnTheEngine: requests that are not the run's are seen in the engine's
 // counters, and said.
 func TestOthersOnTheEngine(t *testing.T) {

@@ -65,7 +65,7 @@ type Variant struct {
 	Sim      *sim.Config       `yaml:"sim" doc:"a simulated engine instead of an endpoint"`
 
 	Metrics    MetricsAddress `yaml:"metrics" doc:"address of the engine's Prometheus metrics, http(s)://host:port/metrics, or off; /metrics at the host of url if left out, where they may be missing"`
-	ResetCache bool           `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload"`
+	ResetCache bool           `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload, and prove with a canary that it did"`
 }
 
 // CheckConfig reports what does not fit together.

@@ -11,7 +11,8 @@
 // [Snapshot]: values by the names of [Quantities]. [Between] takes the difference
 // of a series of snapshots, [Summarize] adds up the windows of one variant and
 // workload, and [Reconcile] sets the client's own records beside it. [Append]
-// keeps snapshots in engine.jsonl, which docs/format/engine.md describes.
+// keeps snapshots in engine.jsonl, which docs/format/engine.md describes. [Judge]
+// says what a canary prompt shows of the prefix cache.
 //
 // What is promised: a value that cannot be read is missing, never 0. A family that
 // the engine does not have leaves its quantities out. One that was renamed is

@@ -17,3 +17,34 @@ type EngineSide struct {
 	Lost     map[string]string  `json:"lost,omitempty"`  // figures that the engine shows and that could not be told, and why
 	Notes    []string           `json:"notes,omitempty"` // where the engine's account and the client's are apart
 }
+
+// CacheProof is the evidence that the prefix cache of a variant was cold before a
+// workload: a canary prompt that nobody has sent was sent twice, the cache was
+// emptied, and it was sent again.
+type CacheProof struct {
+	Variant  string     `json:"variant"`
+	Workload string     `json:"workload"`
+	State    string     `json:"state"` // cold, warm or unknown
+	Why      string     `json:"why"`   // with the figures
+	Said     string     `json:"said"`  // what the engine answered when it was asked to empty its cache
+	First    CacheProbe `json:"first"`
+	Again    CacheProbe `json:"again"` // sent at once behind First
+	After    CacheProbe `json:"after"` // sent when the cache was to be empty
+}
+
+// CacheProbe is one sending of the canary.
+type CacheProbe struct {
+	Prompt  Count `json:"prompt_tokens"`
+	Cached  Count `json:"cached_tokens"` // as the answer's usage tells
+	Counted Count `json:"counted_hits"`  // as the engine's counter grew meanwhile
+	TTFT    Count `json:"ttft_ns"`       // from the first byte sent
+}
+
+// Hits is how many prompt tokens came from the cache: by the usage, else by the
+// counter; ok is false when neither tells.
+func (p CacheProbe) Hits() (n int64, ok bool) {
+	if n, ok := p.Cached.N(); ok {
+		return n, true
+	}
+	return p.Counted.N()
+}

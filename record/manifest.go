@@ -37,6 +37,7 @@ type Manifest struct {
 	Ledger    []LedgerRow       `json:"ledger"`
 	Notes     []string          `json:"notes,omitempty"` // what a reader must know and no number shows
 	Engines   []EngineSide      `json:"engine_side,omitempty"`
+	Caches    []CacheProof      `json:"cache_proofs,omitempty"`
 }
 
 // VariantInfo says who was measured.
