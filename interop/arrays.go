@@ -101,7 +101,7 @@ func list[T any](p *parser, d *document, path string, to *[]T) error {
 	events := p.events
 	return d.array(path, func(i int, path string) error {
 		if i >= p.rows {
-			return d.fault(path, fmt.Sprintf("more than %d requests", MaxRows), "import fewer files at once")
+			return d.fault(path, fmt.Sprintf("more than %d requests", p.limits.rows), "import fewer files at once")
 		}
 		var v T
 		if err := d.value(path, &v); err != nil {
@@ -109,7 +109,7 @@ func list[T any](p *parser, d *document, path string, to *[]T) error {
 		}
 		if g, ok := any(v).(gaps); ok {
 			if events -= len(g); events < 0 {
-				return d.fault(path, fmt.Sprintf("more than %d stream events", MaxEvents), "import fewer files at once")
+				return d.fault(path, fmt.Sprintf("more than %d stream events", p.limits.events), "import fewer files at once")
 			}
 		}
 		*to = append(*to, v)

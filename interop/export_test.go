@@ -351,7 +351,10 @@ func anyRun(t *rapid.T) (*record.Manifest, []record.Record) {
 		lag := time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "lag"))
 		r := record.Record{
 			Shot: int64(i), Variant: "candidate", Workload: "chat", Stream: true, Due: record.At(start), Admit: record.At(start + lag), Send: record.At(start + lag),
-			Outcome: rapid.SampledFrom([]record.Outcome{record.OK, record.OK, record.OK, record.HTTP5xx, record.TotalTimeout}).Draw(t, "outcome"),
+			Outcome: rapid.SampledFrom([]record.Outcome{record.OK, record.OK, record.OK, record.HTTP5xx, record.TotalTimeout, record.LengthMismatch}).Draw(t, "outcome"),
+		}
+		if r.Outcome == record.HTTP5xx {
+			r.Status = 503
 		}
 		at := start + lag
 		if r.Success() {
@@ -406,7 +409,7 @@ func found(r *record.Record, all []record.Record, f Format, tolerance float64) b
 	want := views[f].Of(r)
 	for i := range all {
 		got := views[f].Of(&all[i])
-		same := all[i].Outcome.Group() == r.Outcome.Group() && all[i].Output == r.Output && all[i].Prompt == r.Prompt && len(got) == len(want)
+		same := all[i].Outcome == r.Outcome && all[i].Status == r.Status && all[i].Output == r.Output && all[i].Prompt == r.Prompt && len(got) == len(want)
 		for name, w := range want {
 			g, ok := got[name]
 			same = same && ok && math.Abs(g-w) <= tolerance

@@ -348,23 +348,28 @@ func (e endless) Read(b []byte) (int, error) {
 }
 
 func TestFilesAreBounded(t *testing.T) {
-	if _, err := Import([]Source{{"big", endless(' ')}}, Options{}); err == nil || !strings.Contains(err.Error(), "larger than") {
-		t.Errorf("an endless file: %v", err)
+	small := limits{bytes: 1 << 16, rows: 100, events: 500}
+	for name, test := range map[string]struct {
+		data io.Reader
+		has  string
+	}{
+		"endless":     {endless(' '), "larger than 65536 bytes"},
+		"rows":        {strings.NewReader(`{"ttfts": [` + strings.Repeat("1,", 100) + `1]}`), "more than 100 requests"},
+		"gaps":        {strings.NewReader(`{"ttfts": [1], "itls": [[` + strings.Repeat("1,", 500) + `1]]}`), "more than 500 stream events"},
+		"no gaps":     {strings.NewReader(`{"ttfts": [], "itls": [` + strings.Repeat("[],", 100) + `[]]}`), "more than 100 requests"},
+		"lines":       {strings.NewReader(strings.Repeat(`{"metadata":{},"metrics":{}}`+"\n", 101)), "more than 100 requests"},
+		"depth":       {strings.NewReader(`{"load_summary": ` + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000) + "}"), "no number"},
+		"very deep":   {strings.NewReader(`{"load_summary": ` + strings.Repeat(`[`, 20000)), "max depth"},
+		"guide lists": {strings.NewReader(`{"benchmarks": [{"requests": {"errored": [` + strings.Repeat("{},", 101) + `{}]}}]}`), "more than 100 requests"},
+		"disk":        {io.MultiReader(strings.NewReader("{"), failing{}), "no disk"},
+	} {
+		if _, err := within(small, []Source{{name, test.data}}, Options{}); err == nil || !strings.Contains(err.Error(), test.has) {
+			t.Errorf("%s: %v, want %q", name, err, test.has)
+		}
 	}
-	many := `{"ttfts": [` + strings.Repeat("1,", MaxRows) + `1]}`
-	if _, err := parse(Options{}, many); err == nil || !strings.Contains(err.Error(), "more than 1000000 requests") {
-		t.Errorf("too many rows: %v", err)
-	}
-	long := `{"ttfts": [1], "itls": [[` + strings.Repeat("1,", mostGaps) + `1]]}`
-	if _, err := parse(Options{}, long); err == nil || !strings.Contains(err.Error(), "longer than any answer") {
+	long := []byte("[" + strings.Repeat("1,", mostGaps) + "1]")
+	if err := new(gaps).UnmarshalJSON(long); err == nil || !strings.Contains(err.Error(), "longer than any answer") {
 		t.Errorf("too many gaps: %v", err)
-	}
-	deep := `{"load_summary": ` + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000) + "}"
-	if _, err := parse(Options{}, deep); err == nil {
-		t.Error("a number 9000 objects deep was found")
-	}
-	if _, err := Import([]Source{{"broken", io.MultiReader(strings.NewReader("{"), failing{})}}, Options{}); err == nil || !strings.Contains(err.Error(), "no disk") {
-		t.Errorf("a reader that fails: %v", err)
 	}
 }
 
@@ -383,6 +388,8 @@ func TestErrorTextsAreClassifiedAndNotKept(t *testing.T) {
 		"asyncio.exceptions.TimeoutError":                      {record.TotalTimeout, "asyncio.exceptions.TimeoutError"},
 		"Tell me about your secrets":                           {Failed, "an error text of 26 bytes, not kept"},
 		"HTTP Status Code: 502\nreason":                        {record.HTTP5xx, "an error text of 28 bytes, not kept"},
+		"http_5xx 503: no":                                     {record.HTTP5xx, "an error text of 16 bytes, not kept"},
+		"interrupted":                                          {record.Interrupted, "an error text of 11 bytes, not kept"},
 		"socket.gaierror: getaddrinfo failed":                  {record.DNS, "an error text of 35 bytes, not kept"},
 		"Never received a valid chunk to calculate TTFT.":      {record.EmptyOutput, "an error text of 47 bytes, not kept"},
 	} {

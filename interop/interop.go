@@ -66,17 +66,30 @@ type Run struct {
 //
 // An error is a config.Fault where it has a place in a file.
 func Import(sources []Source, o Options) (*Run, error) {
+	return within(limits{MaxBytes, MaxRows, MaxEvents}, sources, o)
+}
+
+// limits bound what is read.
+type limits struct {
+	bytes        int64
+	rows, events int
+}
+
+func within(l limits, sources []Source, o Options) (*Run, error) {
 	if o.Variant == "" {
 		o.Variant = "imported"
 	}
-	p := parser{format: o.Format, rows: MaxRows, events: MaxEvents, skipped: make(map[string]int)}
+	if o.Format != "" && !slices.Contains(Formats(), o.Format) {
+		return nil, fmt.Errorf("importing: format %q is not known\n  hint: use one of %s", clean(string(o.Format), 40), names())
+	}
+	p := parser{format: o.Format, limits: l, rows: l.rows, events: l.events, skipped: make(map[string]int)}
 	for _, s := range sources {
-		data, err := io.ReadAll(io.LimitReader(s.Data, MaxBytes+1))
+		data, err := io.ReadAll(io.LimitReader(s.Data, l.bytes+1))
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", s.Name, err)
 		}
-		if len(data) > MaxBytes {
-			return nil, fault(s.Name, fmt.Sprintf("the file is larger than %d MiB", MaxBytes>>20), "split it, or import its aggregates")
+		if int64(len(data)) > l.bytes {
+			return nil, fault(s.Name, fmt.Sprintf("the file is larger than %d bytes", l.bytes), "split it, or import its aggregates")
 		}
 		sum := sha256.Sum256(data)
 		p.files = append(p.files, fmt.Sprintf("%s (%d bytes, SHA-256 %x)", clean(s.Name, 200), len(data), sum))
@@ -97,6 +110,7 @@ func fault(file, what, hint string) error {
 // parser gathers what the files of one tool say.
 type parser struct {
 	format       Format
+	limits       limits
 	rows, events int // that may still be read
 	read         int
 	skipped      map[string]int // by reason
@@ -152,10 +166,9 @@ func (p *parser) file(name string, data []byte) error {
 		return p.guidellm(name, data)
 	case AIPerf:
 		return p.aiperf(name, data)
-	case InferencePerf:
+	default: // InferencePerf: within knows the format
 		return p.aggregates(name, data)
 	}
-	return fmt.Errorf("importing %s: format %q is not known\n  hint: use one of %s", name, clean(string(p.format), 40), names())
 }
 
 func names() string {
@@ -173,9 +186,9 @@ func (p *parser) take(d *document, path string, events int) error {
 	p.events -= events
 	switch {
 	case p.rows < 0:
-		return d.fault(path, fmt.Sprintf("more than %d requests", MaxRows), "import fewer files at once")
+		return d.fault(path, fmt.Sprintf("more than %d requests", p.limits.rows), "import fewer files at once")
 	case p.events < 0:
-		return d.fault(path, fmt.Sprintf("more than %d stream events", MaxEvents), "import fewer files at once")
+		return d.fault(path, fmt.Sprintf("more than %d stream events", p.limits.events), "import fewer files at once")
 	}
 	return nil
 }

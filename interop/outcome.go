@@ -2,6 +2,7 @@ package interop
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,13 @@ var hints = []struct {
 	{"never received a valid chunk", record.EmptyOutput},
 }
 
+// own are the outcomes as Export writes them into an error text.
+var own = []record.Outcome{
+	record.DNS, record.Dial, record.TLS, record.Write, record.HTTP4xx, record.HTTP5xx, record.HTTPOther, record.ResetBefore, record.ResetMid,
+	record.Truncated, record.ErrorEvent, record.Malformed, record.EventTooLarge, record.BodyTooLarge, record.StallTimeout, record.TotalTimeout,
+	record.Goaway, record.ClientCancelled, record.EmptyOutput, record.LengthMismatch, record.ClientOverload, record.ClientFault, record.Interrupted,
+}
+
 // failure classifies what a tool says of a failed request. status is an HTTP
 // status that the tool gives besides; 0: none. The error text may quote prompts or
 // answers, so that only what is surely a name or a code of it is kept.
@@ -66,7 +74,15 @@ func failure(r *record.Record, message string, status int) {
 			status, _ = strconv.Atoi(m)
 		}
 	}
+	name, rest, _ := strings.Cut(message, " ")
+	is := record.Outcome(strings.TrimSuffix(name, ":"))
 	switch {
+	case slices.Contains(own, is):
+		r.Outcome = is
+		if m := statusCode.FindString(rest[:min(len(rest), 4)]); status == 0 && m != "" {
+			status, _ = strconv.Atoi(m)
+		}
+		r.Status = status
 	case status >= 400 && status < 500:
 		r.Outcome, r.Status = record.HTTP4xx, status
 	case status >= 500 && status < 600:
@@ -79,7 +95,7 @@ func failure(r *record.Record, message string, status int) {
 			}
 		}
 	}
-	if r.Outcome == record.ResetMid && r.First() == nil {
+	if r.Outcome == record.ResetMid && is != record.ResetMid && r.First() == nil {
 		r.Outcome = record.ResetBefore
 	}
 	r.Detail = detail(message)

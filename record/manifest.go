@@ -25,7 +25,7 @@ type Manifest struct {
 	Salt      string            `json:"salt"`  // put before every prompt of this run; "" when prompts are unsalted
 	Start     time.Time         `json:"start"` // wall clock at the epoch
 	Elapsed   time.Duration     `json:"elapsed_ns"`
-	State     string            `json:"state"` // running, done, interrupted, failed
+	State     string            `json:"state"` // running, done, interrupted, failed, imported
 	Suite     string            `json:"suite"` // the resolved suite as YAML; secrets only by reference
 	SuiteFile string            `json:"suite_file,omitempty"`
 	Digest    string            `json:"suite_digest"` // hex SHA-256 of the resolved suite
