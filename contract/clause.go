@@ -314,11 +314,14 @@ func checkConfidence(c config.Percent, n *config.Node) {
 	}
 }
 
-func confident(c float64) bool { return c > 0.5 && c <= 0.9999 }
+func confident(c float64) bool { return c >= leastConfidence && c <= 0.9999 }
 
 // decisive reports whether a bound of that confidence means anything; the share
 // that falls to a member of a group may lie above what a contract can state.
-func decisive(c float64) bool { return c > 0.5 && c < 1 }
+func decisive(c float64) bool { return c >= leastConfidence && c < 1 }
+
+// leastConfidence is the least that is worth the word: four times in five.
+const leastConfidence = 0.8
 
 // named returns the clauses with every id filled in.
 func (c *Contract) named() []Clause { return name(c.Clauses, "c") }

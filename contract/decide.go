@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,6 +17,9 @@ func (x *trial) absolute() (Grade, string) {
 	need, est := x.clause.Need, x.c.est
 	x.limit = need.Limit.Value
 	grade := decide(need.Compare, est, x.limit)
+	if why := x.noService(); grade == Pass && why != "" {
+		return Inconclusive, why
+	}
 	switch need.Quantity.Stat {
 	case "count":
 		return x.windowed(grade)
@@ -32,6 +36,17 @@ func (x *trial) absolute() (Grade, string) {
 	}
 	v, l := pair(x.Unit, est.Value, x.limit)
 	return grade, fmt.Sprintf("%s is %s (limit %s): at %s confidence %s", subject(need.Quantity, x.metric), v, l, percentage(x.terms.confidence), x.boundText(est, grade))
+}
+
+// noService says why a pass on this metric proves nothing: too many requests
+// failed, and the metric counts what was sent for them as if they had been
+// served.
+func (x *trial) noService() string {
+	c := x.cand.counts
+	if !spoilt(x.metric) || float64(c.Failed) <= maxFailed*float64(c.judged()) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s of %s failed, and what was sent for them is no service", c.Failed, count(c.judged(), "request"), x.cand.variant)
 }
 
 // wholeRun notes that a window for live traffic was not applied.
@@ -64,15 +79,27 @@ func (x *trial) beyond() string {
 	if x.clause.Need.Limit.Baseline {
 		limit = x.change.margin(x.Compare, x.limit)
 	}
-	return fmt.Sprintf("%s is %s (%s): %d of %s failed, and a failed request is worse than any limit",
-		subject(x.clause.Need.Quantity, x.metric), value(x.Unit, x.c.est.Value, 3), limit, x.cand.counts.Failed, count(x.cand.counts.judged(), "request"))
+	c := x.cand.counts
+	why := fmt.Sprintf("%d of %s failed, and a failed request is worse than any limit", c.Failed, count(c.judged(), "request"))
+	if c.Failed == 0 {
+		why = fmt.Sprintf("%d of %s have no %s, and what is not told is worse than any limit", c.Missing, count(c.judged(), "request"), x.metric.Title)
+	}
+	return fmt.Sprintf("%s is %s (%s): %s", subject(x.clause.Need.Quantity, x.metric), value(x.Unit, x.c.est.Value, 3), limit, why)
 }
+
+// leastCount is how many requests a count must be over to pass, unless the clause
+// says min.
+const leastCount = 20
 
 // windowed grades a count. A count grows with the run, so a window says how
 // long a run its limit is meant for: fewer events in a shorter run, or more in
 // a longer one, say nothing about the window.
 func (x *trial) windowed(grade Grade) (Grade, string) {
 	w := x.clause.Window
+	if n := x.cand.counts.judged(); grade == Pass && x.terms.min == 0 && n < leastCount {
+		x.Shortfall = int64(leastCount - n)
+		return Inconclusive, fmt.Sprintf("%s; but only %s: a count over fewer than %d proves nothing", x.fact(), count(n, "request"), leastCount)
+	}
 	if w.IsZero() {
 		return grade, x.fact()
 	}
@@ -235,7 +262,7 @@ func (x *trial) relative() (Grade, string) {
 	x.Limit.Value = finite(limit.Factor*x.b.est.Value + limit.Value)
 	grade := decide(x.Compare, x.diff, x.limit)
 	if grade == Pass {
-		if why := x.brokenBaseline(); why != "" {
+		if why := cmp.Or(x.noService(), x.brokenBaseline()); why != "" {
 			return Inconclusive, why
 		}
 	}
@@ -255,15 +282,23 @@ func (x *trial) against(baseline stat.Estimate) stat.Estimate {
 	return stat.Difference(x.c.est, baseline)
 }
 
+// wreck is the share of failed requests from which on a baseline is no yardstick
+// even for failing.
+const wreck = 0.1
+
 // brokenBaseline says why a pass against this baseline proves nothing: a
 // yardstick that failed must not make the candidate look good.
 func (x *trial) brokenBaseline() string {
 	c := x.base.counts
-	if c.Failed == 0 || x.metric.Indicator {
+	most := maxFailed
+	if x.metric.Indicator { // failing itself may be compared, but not with a wreck
+		most = wreck
+	}
+	if c.Failed == 0 || x.metric.Indicator && float64(c.Failed) <= most*float64(c.judged()) {
 		return ""
 	}
 	failed := fmt.Sprintf("%d of %s of the baseline failed", c.Failed, count(c.judged(), "request"))
-	if float64(c.Failed) > maxFailed*float64(c.judged()) {
+	if float64(c.Failed) > most*float64(c.judged()) {
 		return failed + ": it is no yardstick"
 	}
 	q := x.clause.Need.Quantity

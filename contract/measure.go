@@ -208,6 +208,10 @@ func (s *scope) measure(q Quantity, m record.Metric, confidence float64, high bo
 // failed request has its value.
 func ofOutcome(m record.Metric) bool { return m.Name == "failed" || m.Name == "completed" }
 
+// spoilt reports whether failed requests have a part in the metric as if they
+// had been served: their tokens flowed, their lag was short.
+func spoilt(m record.Metric) bool { return m.Always || m.Amount != nil && m.Name != "requests" }
+
 // empty says why there is nothing to judge.
 func (s *scope) empty() string {
 	switch c := s.counts; {
@@ -222,7 +226,8 @@ func (s *scope) empty() string {
 
 // values reads the metric off the records, in order of time: of indicators all,
 // of others those that completed, with a NaN in the place of each request that
-// failed. It counts the completed ones that gave nothing.
+// failed or completed without the value that it should have. It counts the
+// completed ones that gave nothing.
 func (s *scope) values(m record.Metric) []float64 {
 	s.counts.Missing, s.counts.Undefined = 0, 0
 	var to []float64
@@ -231,12 +236,10 @@ func (s *scope) values(m record.Metric) []float64 {
 	}
 	for _, r := range s.records {
 		if !m.Indicator && !r.Success() {
-			if m.Always {
-				to = m.Values(r, to)
-			} else {
+			if !m.Always {
 				to = append(to, math.NaN())
+				continue
 			}
-			continue
 		}
 		before := len(to)
 		to = m.Values(r, to)
@@ -245,10 +248,15 @@ func (s *scope) values(m record.Metric) []float64 {
 		if len(finite) > 0 {
 			continue
 		}
-		if undefined(m.Name, r) {
+		switch {
+		case !r.Success(): // of a metric that does not depend on the answer
+		case undefined(m.Name, r):
 			s.counts.Undefined++
-		} else {
+		default:
 			s.counts.Missing++
+			if !m.Indicator {
+				to = append(to, math.NaN())
+			}
 		}
 	}
 	return to
@@ -268,16 +276,7 @@ func undefined(metric string, r *record.Record) bool {
 			return true
 		}
 		n, ok := r.Output.N()
-		if !ok {
-			return false
-		}
-		first := int64(1)
-		if e := r.First(); e != nil {
-			if k, said := e.Tokens.N(); said {
-				first = max(first, k)
-			}
-		}
-		return n <= first
+		return ok && n <= 1
 	}
 	return false
 }
@@ -340,12 +339,11 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	var r reading
 	s.lack(&r, m)
 	values, over := s.beyond(values, high)
-	if len(values) == 0 {
-		gap := r.gap
-		if gap == "" {
-			gap = fmt.Sprintf("no request of %s has a %s", s.variant, m.Title)
+	if len(values) == s.counts.Missing { // and nothing else
+		if r.gap == "" {
+			r.gap = fmt.Sprintf("no request of %s has a %s", s.variant, m.Title)
 		}
-		return none(gap, confidence)
+		return none(r.gap, confidence)
 	}
 	sample, err := stat.NewSample(values, 0)
 	if err != nil {
@@ -369,7 +367,8 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	return r
 }
 
-// beyond puts +Inf where values has the NaN of a failed request: once, or as
+// beyond puts +Inf where values has a NaN, since neither a failed request nor one
+// that hides its value may make a tail look short: once, or as
 // often as a completed request gives values on average when it gives several. If
 // high is false, failed requests are below all values, and everything is
 // mirrored, since a sample has room above only. It returns the number of +Inf.
@@ -383,7 +382,7 @@ func (s *scope) beyond(values []float64, high bool) (series []float64, over int)
 	if gave := s.counts.Completed - s.counts.Missing - s.counts.Undefined; gave > 0 && finite > gave {
 		each = (finite + gave - 1) / gave
 	}
-	series = make([]float64, 0, finite+each*s.counts.Failed)
+	series = make([]float64, 0, finite+each*(len(values)-finite))
 	for _, x := range values {
 		switch {
 		case math.IsNaN(x):
@@ -410,6 +409,8 @@ func (s *scope) mean(r *reading, sample *stat.Sample, confidence float64) {
 	case r.gap != "":
 	case float64(c.Failed) > maxFailed*float64(c.judged()):
 		r.gap = fmt.Sprintf("%d of %s of %s failed, and a mean leaves them out", c.Failed, count(c.judged(), "request"), s.variant)
+	case float64(c.Missing) > maxDropped*float64(c.Completed):
+		r.gap = fmt.Sprintf("%d of %s of %s hide their value, and a mean leaves them out", c.Missing, count(c.Completed, "completed request"), s.variant)
 	case n < meanValues:
 		r.gap = fmt.Sprintf("only %s of %s; a mean needs %d for a bound", count(n, "value"), s.variant, meanValues)
 	case c.Failed > 0:

@@ -126,7 +126,7 @@ func TestUndefinedIsNotMissing(t *testing.T) {
 		{"a prompt of unknown length", "cached", record.Record{}, false},
 		{"an answer that was not streamed", "tpot", record.Record{Output: record.Tokens(9)}, true},
 		{"one token", "tpot", record.Record{Stream: true, Output: record.Tokens(1)}, true},
-		{"all tokens in the first event", "tpot", record.Record{Stream: true, Output: record.Tokens(4), Events: []record.Event{event(record.KindContent, record.Tokens(4))}}, true},
+		{"all tokens in the first event hide their pace", "tpot", record.Record{Stream: true, Output: record.Tokens(4), Events: []record.Event{event(record.KindContent, record.Tokens(4))}}, false},
 		{"many tokens in one event that does not say so", "tpot", record.Record{Stream: true, Output: record.Tokens(4), Events: []record.Event{event(record.KindContent, 0)}}, false},
 		{"no usage", "tpot", record.Record{Stream: true, Events: []record.Event{event(record.KindContent, 0)}}, false},
 		{"no first token", "ttft", record.Record{Stream: true}, false},
