@@ -2,9 +2,11 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/assay-llm/assay/config"
 	metrics "github.com/assay-llm/assay/engine"
@@ -36,9 +38,9 @@ func (MetricsAddress) ConfigSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "string", "minLength": 1}, map[string]any{"const": false}}}
 }
 
-// ear is what a run hears of the engine of one variant.
+// ear is what a run hears of the engine of one variant, or of its GPUs.
 type ear struct {
-	source *metrics.Source           // nil: the engine shows no metrics
+	source *metrics.Source           // nil: nothing is heard
 	spans  map[string][]metrics.Span // by workload
 }
 
@@ -62,9 +64,29 @@ func (v *Variant) checkMetrics(n *config.Node) {
 	}
 }
 
-// listen finds the metrics of a variant's engine. Only where the suite names them is it
-// an error that they are not there.
+func (v *Variant) checkGPUs(n *config.Node) {
+	if v.GPUMetrics == "" {
+		return
+	}
+	if v.Sim != nil {
+		n.Fault("does not go with sim", "remove it; a simulated engine has no GPU")
+		return
+	}
+	if err := metrics.CheckURL(v.GPUMetrics); err != nil {
+		complain(n, errors.New(strings.TrimSuffix(err.Error(), ", or off")), "", "write http://host:9400/metrics")
+		return
+	}
+	checkQuery(n, v.GPUMetrics)
+}
+
+// listen finds the metrics of a variant's engine and of its GPUs. Only where the
+// suite names them is it an error that they are not there.
 func (r *run) listen(ctx context.Context, v *variant, target llm.Target) error {
+	if v.spec.GPUMetrics != "" {
+		if err := r.connectTo(ctx, v, &v.gpus, v.spec.GPUMetrics, target.CA); err != nil {
+			return r.unheard(ctx, v, err, "mend gpu_metrics in the suite, or remove it")
+		}
+	}
 	address := string(v.spec.Metrics)
 	switch {
 	case address == noMetrics:
@@ -75,25 +97,40 @@ func (r *run) listen(ctx context.Context, v *variant, target llm.Target) error {
 	case address == "":
 		address = metrics.MetricsURL(target.URL)
 	}
-	source, err := metrics.NewSource(address, target.CA)
-	if err == nil {
-		var contract metrics.Contract
-		if contract, err = source.Connect(ctx); err == nil {
-			v.engine.source = source
-			for _, words := range contract.Words() {
-				r.note("engine of %s (%s): %s", v.name, source.Engine(), words)
-			}
-			return nil
-		}
-		source.Close()
+	err := r.connectTo(ctx, v, &v.engine, address, target.CA)
+	switch {
+	case err == nil:
+		return nil
+	case v.spec.Metrics != "" || ctx.Err() != nil:
+		return r.unheard(ctx, v, err, "mend the address of its metrics in the suite, or write metrics: off")
 	}
+	r.note("no metrics of the engine of %s: %v", v.name, err)
+	return nil
+}
+
+func (r *run) unheard(ctx context.Context, v *variant, err error, hint string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if v.spec.Metrics != "" {
-		return &TargetError{v.name, fmt.Errorf("%w; hint: mend the address of its metrics in the suite, or write metrics: off", err)}
+	return &TargetError{v.name, fmt.Errorf("%w; hint: %s", err, hint)}
+}
+
+// connectTo opens an ear at an address and notes how its metrics differ from those
+// that are known.
+func (r *run) connectTo(ctx context.Context, v *variant, e *ear, address string, certificates []byte) error {
+	source, err := metrics.NewSource(address, certificates)
+	if err != nil {
+		return err
 	}
-	r.note("no metrics of the engine of %s: %v", v.name, err)
+	contract, err := source.Connect(ctx)
+	if err != nil {
+		source.Close()
+		return err
+	}
+	e.source, e.spans = source, make(map[string][]metrics.Span)
+	for _, words := range contract.Words() {
+		r.note("engine of %s (%s): %s", v.name, source.Engine(), words)
+	}
 	return nil
 }
 
@@ -105,41 +142,47 @@ func (r *run) note(format string, a ...any) {
 	}
 }
 
-// during measures a block and keeps what the engine said meanwhile.
+// during measures a block and keeps what engine and GPUs said meanwhile.
 func (r *run) during(ctx context.Context, v *variant, workload string, block int, do func() error) (err error) {
-	if v.engine.source == nil {
-		return do()
+	r.hear(ctx, v, &v.gpus, workload, block, func() {
+		r.hear(ctx, v, &v.engine, workload, block, func() { err = do() })
+	})
+	return err
+}
+
+func (r *run) hear(ctx context.Context, v *variant, e *ear, workload string, block int, do func()) {
+	if e.source == nil {
+		do()
+		return
 	}
-	span := v.engine.source.During(ctx, r.epoch, metrics.Every, func() { err = do() })
+	span := e.source.During(ctx, r.epoch, metrics.Every, do)
 	for _, x := range span.Snapshots {
 		x.Variant, x.Workload, x.Block = v.name, workload, block
 	}
-	if v.engine.spans == nil {
-		v.engine.spans = make(map[string][]metrics.Span)
-	}
-	v.engine.spans[workload] = append(v.engine.spans[workload], span)
+	e.spans[workload] = append(e.spans[workload], span)
 	if span.Failed > 0 {
 		r.note("%d scrapes of the metrics of %s failed: %s", span.Failed, v.name, span.Failures[0])
 	}
 	if err := metrics.Append(filepath.Join(r.dir, metrics.FileName), span); err != nil {
 		r.note("%v", err) // the records are what counts
 	}
-	return err
 }
 
-// engines adds up what the engines said, and sets the records beside it.
+// engines adds up what was heard, and sets the records beside it.
 func (r *run) engines(records []record.Record) {
 	for name := range r.suite.Workloads.All() {
 		for _, v := range r.variants {
-			if len(v.engine.spans[name]) == 0 {
-				continue
+			for _, e := range []*ear{&v.engine, &v.gpus} {
+				if len(e.spans[name]) == 0 {
+					continue
+				}
+				side := metrics.Summarize(v.name, name, e.spans[name])
+				metrics.Reconcile(&side, records)
+				for _, text := range side.Notes {
+					r.note("%s", text)
+				}
+				r.manifest.Engines = append(r.manifest.Engines, side)
 			}
-			side := metrics.Summarize(v.name, name, v.engine.spans[name])
-			metrics.Reconcile(&side, records)
-			for _, text := range side.Notes {
-				r.note("%s", text)
-			}
-			r.manifest.Engines = append(r.manifest.Engines, side)
 		}
 	}
 }

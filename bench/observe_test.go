@@ -209,6 +209,38 @@ func TestOthersOnTheEngine(t *testing.T) {
 	}
 }
 
+// TestGPUsBesideTheEngine asks a second endpoint for the GPUs, and refuses to run
+// where the one that the suite names is not there.
+func TestGPUsBesideTheEngine(t *testing.T) {
+	e := newEngine(t, fast)
+	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"} 5000\n# TYPE DCGM_FI_DEV_PCIE_REPLAY_COUNTER counter\nDCGM_FI_DEV_PCIE_REPLAY_COUNTER{gpu=\"0\"} 3\n"))
+	}))
+	t.Cleanup(exporter.Close)
+	r, err := Run(t.Context(), parseSuite(t, quick(e.URL+"/v1", ", gpu_metrics: "+exporter.URL+"/metrics")), Options{Runs: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Manifest; len(m.Engines) != 2 || m.Engines[0].Engine != "vllm" || m.Engines[1].Engine != "dcgm" {
+		t.Fatalf("engines %+v", m.Engines)
+	}
+	gpus := r.Manifest.Engines[1]
+	if v, ok := gpus.Values["gpu_pcie_replays"]; !ok || v != 0 {
+		t.Errorf("%v replays (known %v) of a counter that stood still", v, ok)
+	}
+	if v, ok := gpus.Values["gpu_energy_joules"]; ok || !strings.Contains(gpus.Lost["gpu_energy_joules"], "too seldom") {
+		t.Errorf("energy %v (known %v) in a window that is shorter than its readings", v, ok)
+	}
+	if notes := strings.Join(r.Manifest.Notes, "\n"); !strings.Contains(notes, "engine of candidate (dcgm): metrics that are not there") {
+		t.Errorf("notes %q", notes)
+	}
+	exporter.Close()
+	_, err = Run(t.Context(), parseSuite(t, quick(e.URL+"/v1", ", gpu_metrics: "+exporter.URL+"/metrics")), Options{Runs: t.TempDir()})
+	if target, ok := errors.AsType[*TargetError](err); !ok || target.Variant != Candidate || !strings.Contains(err.Error(), "hint: mend gpu_metrics") {
+		t.Errorf("the exporter is gone: %v", err)
+	}
+}
+
 func TestMetricsOfASuite(t *testing.T) {
 	for text, want := range map[string]string{
 		"{url: http://h/v1, metrics: off}":                                 "",
@@ -219,6 +251,10 @@ func TestMetricsOfASuite(t *testing.T) {
 		"{url: http://h/v1, metrics: true}":                                "variants.a.metrics: ",
 		"{url: http://h/v1, metrics: http://u:p@h/metrics}":                "variants.a.metrics: holds a password",
 		"{url: http://h/v1, metrics: \"http://h/metrics?token=abc\"}":      "variants.a.metrics: its query holds a secret",
+		"{url: http://h/v1, gpu_metrics: http://h:9400/metrics}":           "",
+		"{url: http://h/v1, gpu_metrics: off}":                             "variants.a.gpu_metrics: ",
+		"{url: http://h/v1, gpu_metrics: h:9400}":                          "variants.a.gpu_metrics: is not the address of metrics",
+		"{sim: {}, gpu_metrics: http://h:9400/metrics}":                    "variants.a.gpu_metrics: does not go with sim",
 		"{url: http://h/v1, reset_cache: sometimes}":                       "variants.a.reset_cache: ",
 		"{url: http://h/v1, metrics: http://h/metrics, reset_cache: true}": "",
 	} {
@@ -249,7 +285,7 @@ func checkKept(t *testing.T, s *Suite) {
 	}
 	a, _ := s.Variants.Get("a")
 	b, _ := again.Variants.Get("a")
-	if a.Metrics != b.Metrics || a.ResetCache != b.ResetCache {
+	if a.Metrics != b.Metrics || a.GPUMetrics != b.GPUMetrics || a.ResetCache != b.ResetCache {
 		t.Errorf("metrics %q and reset_cache %v are kept as %q and %v", a.Metrics, a.ResetCache, b.Metrics, b.ResetCache)
 	}
 }

@@ -95,6 +95,7 @@ type variant struct {
 	client *llm.Client
 	plans  map[string]*workload.Plan
 	engine ear
+	gpus   ear
 }
 
 // Run runs a suite and returns its result. When ctx ends, it stops sending,
@@ -122,6 +123,7 @@ func Run(ctx context.Context, s *Suite, o Options) (*Result, error) {
 				_ = v.client.Close()
 			}
 			v.engine.close()
+			v.gpus.close()
 		}
 		stop()
 		for _, wait := range waits {

@@ -65,6 +65,7 @@ type Variant struct {
 	Sim      *sim.Config       `yaml:"sim" doc:"a simulated engine instead of an endpoint"`
 
 	Metrics    MetricsAddress `yaml:"metrics" doc:"address of the engine's Prometheus metrics, http(s)://host:port/metrics, or off; /metrics at the host of url if left out, where they may be missing"`
+	GPUMetrics string         `yaml:"gpu_metrics" doc:"address of the metrics of dcgm-exporter for the GPUs of the engine, http(s)://host:9400/metrics"`
 	ResetCache bool           `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload, and prove with a canary that it did"`
 }
 
@@ -81,6 +82,7 @@ func (v *Variant) CheckConfig(n *config.Node) {
 	v.checkHeaders(n.At("headers"))
 	v.checkAPI(n)
 	v.checkMetrics(n.At("metrics"))
+	v.checkGPUs(n.At("gpu_metrics"))
 	if v.Sim != nil {
 		for _, key := range []string{"key", "proxy", "ca", "protocol"} {
 			if n.Has(key) {

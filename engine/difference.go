@@ -91,8 +91,25 @@ func (d *Difference) counter(name string, snapshots []*Snapshot) string {
 		}
 		before = v
 	}
+	if name == "gpu_energy_joules" && changes(name, snapshots) < leastChanges {
+		return "the exporter takes its readings too seldom for so short a window; run it with a shorter interval"
+	}
 	d.Values[name] = before - snapshots[0].Values[name]
 	return ""
+}
+
+// leastChanges is how often energy must have been read anew within a window. An
+// exporter that reads it every 30 s, as is usual, gives each difference an error of up to
+// that time.
+const leastChanges = 10
+
+func changes(name string, snapshots []*Snapshot) (n int) {
+	for i := 1; i < len(snapshots); i++ {
+		if snapshots[i].Values[name] != snapshots[i-1].Values[name] {
+			n++
+		}
+	}
+	return n
 }
 
 // leastWithin is how many scrapes within a window a gauge needs.
@@ -258,8 +275,8 @@ const apart = .02
 // prompt and cached tokens that the server told in its usage. Where the two
 // accounts are apart it adds a note.
 func Reconcile(side *record.EngineSide, records []record.Record) {
-	var ttft, prompt, cached float64
-	var seen, first, ended, promptTold, cachedTold int
+	var ttft, prompt, cached, output float64
+	var seen, first, ended, promptTold, cachedTold, outputTold int
 	for i := range records {
 		r := &records[i]
 		if r.Phase != record.Measured || r.Variant != side.Variant || r.Workload != side.Workload {
@@ -279,6 +296,10 @@ func Reconcile(side *record.EngineSide, records []record.Record) {
 			prompt += float64(n)
 			promptTold++
 		}
+		if n, ok := r.Output.N(); ok {
+			output += float64(n)
+			outputTold++
+		}
 		if n, ok := r.Cached.N(); ok {
 			cached += float64(n)
 			cachedTold++
@@ -297,6 +318,10 @@ func Reconcile(side *record.EngineSide, records []record.Record) {
 	if promptTold == seen && cachedTold == seen {
 		v["usage_cached_tokens"] = cached
 		ratio(v, "usage_cached_ratio", "usage_cached_tokens", "usage_prompt_tokens")
+	}
+	if outputTold == seen {
+		v["usage_output_tokens"] = output
+		ratio(v, "gpu_joules_per_output_token", "gpu_energy_joules", "usage_output_tokens")
 	}
 	// An engine that counts only what it computed tells by the rest what it had.
 	if computed, ok := v["prompt_computed_tokens"]; ok && promptTold == seen && prompt > 0 && computed <= prompt {

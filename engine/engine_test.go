@@ -112,9 +112,10 @@ func TestEveryEngineInOneVocabulary(t *testing.T) {
 			"decode_seconds_sum": 1, "steps": 40, "prefill_seconds_mean": unknown, "prompt_tokens": unknown, "ttft_seconds_mean": unknown,
 		},
 		"dcgm": {
-			"gpu_busy_ratio_mean": .75, "gpu_energy_joules": 750, "gpu_fb_used_bytes_max": 4 << 30, "gpu_temperature_celsius_max": 63,
+			"gpu_busy_ratio_mean": .75, "gpu_fb_used_bytes_max": 4 << 30, "gpu_temperature_celsius_max": 63,
 			"gpu_sm_clock_hertz_min": 1.41e9, "gpu_dram_active_ratio_mean": .5,
 			"gpu_power_watts_mean": unknown, "gpu_mem_copy_busy_ratio_mean": unknown, "gpu_xid_last_max": unknown,
+			"gpu_energy_joules": unknown, // read anew only once
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -372,6 +373,26 @@ func TestGaugesAreTimeMeans(t *testing.T) {
 	}
 	if d.Values["running_max"] != 8 || d.Values["running_min"] != 2 || d.Seconds != 8 {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestEnergyNeedsReadings: an exporter that reads the energy every 30 seconds says
+// nothing of a window of a minute.
+func TestEnergyNeedsReadings(t *testing.T) {
+	for every, known := range map[int]bool{1: true, 5: true, 30: false} {
+		var texts []string
+		for i := range 61 {
+			texts = append(texts, fmt.Sprintf("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"} %d\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"1\"} %d\n", i/every*every*300e3, i/every*every*100e3))
+		}
+		side := Summarize("v", "w", []Span{span(t, texts...)})
+		rec := made(0, 300)
+		rec.Output = record.Tokens(1200)
+		Reconcile(&side, []record.Record{rec, rec})
+		joules, ok := side.Values["gpu_energy_joules"]
+		each, also := side.Values["gpu_joules_per_output_token"]
+		if ok != known || also != known || known && (joules != 60*400 || each != 10) {
+			t.Errorf("read every %d s: %v J (known %v), %v J a token, want 24000 and 10 (known %v); lost: %v", every, joules, ok, each, known, side.Lost)
+		}
 	}
 }
 

@@ -44,6 +44,10 @@ var engineFigures = []struct {
 	{"KV cache, most", "kv_usage_ratio_max", "the largest share of the KV cache in use, of the fullest replica", record.Proportion, 1},
 	{"prefix hits", "prefix_hit_ratio", "share of the prompt tokens, or blocks, looked up in the prefix cache that were there", record.Proportion, 1},
 	{"cached, by usage", "usage_cached_ratio", "share of the prompt tokens that came from a cache, as the answers' usage tells", record.Proportion, 1},
+	{"GPU busy, mean", "gpu_busy_ratio_mean", "share of the time in which a kernel ran; it says little of how busy the GPU was", record.Proportion, 1},
+	{"GPU memory busy, mean", "gpu_dram_active_ratio_mean", "share of the cycles in which the GPU's memory moved data", record.Proportion, 1},
+	{"GPU power, mean", "gpu_power_watts_mean", "power draw, sum of the GPUs", "W", 1},
+	{"energy per output token", "gpu_joules_per_output_token", "energy of the GPUs over the output tokens of the measured requests", "J", 1},
 	{"preemptions", "preemptions", "requests sent back to the queue for want of KV blocks", "", 1},
 }
 
