@@ -113,8 +113,14 @@ func (p *parser) guideModel(d *document, path string, model *text) error {
 
 func (p *parser) guideBenchmark(d *document, path string, s *source) error {
 	var ref float64
+	var made tally
+	left := mostNumbers
 	err := d.object(path, func(key, path string) error {
 		switch key {
+		case "metrics":
+			return s.guideMetrics(d, path, &left)
+		case "scheduler_metrics", "run_stats", "total_count":
+			return guideMade(d, path, &made)
 		case "config", "args", "scheduler":
 			if !d.opens('{') {
 				return d.skip(path)
@@ -137,12 +143,48 @@ func (p *parser) guideBenchmark(d *document, path string, s *source) error {
 	if err != nil {
 		return err
 	}
-	sec, frac := math.Modf(ref)
-	s.start = time.Unix(int64(sec), int64(math.Round(frac*1e9))).UTC()
-	if len(s.requests) == 0 {
-		s.notes = append(s.notes, fmt.Sprintf("%s: %s lists no request", clean(s.file, 200), path))
+	if ref > 0 {
+		sec, frac := math.Modf(ref)
+		s.start = time.Unix(int64(sec), int64(math.Round(frac*1e9))).UTC()
+	}
+	if len(s.requests) > 0 {
+		s.notes = nil // the aggregates; the requests say more
+	}
+	if n, ok := made.N(); ok && n != int64(s.listed) {
+		s.notes = append(s.notes, fmt.Sprintf("%s: %s made %d requests but lists %d: the others are in no number here", clean(s.file, 200), path, n, s.listed))
 	}
 	return nil
+}
+
+// guideMetrics notes the aggregates over successful requests.
+func (s *source) guideMetrics(d *document, path string, left *int) error {
+	return d.object(path, func(_, path string) error {
+		if !d.opens('{') {
+			return d.skip(path)
+		}
+		return d.object(path, func(key, path string) error {
+			if key != "successful" || !d.opens('{') {
+				return d.skip(path)
+			}
+			return s.numbers(d, path, 0, left)
+		})
+	})
+}
+
+// guideMade reads how many requests a benchmark made.
+func guideMade(d *document, path string, made *tally) error {
+	if !d.opens('{') {
+		return d.skip(path)
+	}
+	return d.object(path, func(key, path string) error {
+		switch {
+		case key == "requests_made" && d.opens('{'):
+			return guideMade(d, path, made)
+		case key == "total":
+			return d.value(path, made)
+		}
+		return d.skip(path)
+	})
 }
 
 // strategy reads how the load was asked for.
@@ -191,6 +233,7 @@ func (p *parser) guideRow(d *document, path, list string, s *source, ref *float6
 	if err := p.take(d, path, 4); err != nil {
 		return err
 	}
+	s.listed++
 	t, info := g.timing()
 	start := or(t.Start, t.Resolve)
 	q := request{record: record.Record{Stream: true, Admit: record.At(0)}}

@@ -200,7 +200,7 @@ func TestGuideLLMKnowsNoGaps(t *testing.T) {
 	if ttft, _ := flood.First().At.Sub(flood.Due); ttft != 250*ms || flood.Send.Set() {
 		t.Errorf("TTFT %v, send %v", ttft, flood.Send)
 	}
-	noted(t, r, "without a tail", "targeted_start", "TPOT is computed anew")
+	noted(t, r, "benchmarks[0] made 5 requests but lists 4", "without a tail", "targeted_start", "TPOT is computed anew")
 }
 
 func TestGuideLLMOfOldShape(t *testing.T) {
@@ -232,7 +232,13 @@ func TestAggregatesGiveNoRequests(t *testing.T) {
 			t.Errorf("%s: the notes quote messages", name)
 		}
 	}
-	r, err := parse(Options{}, `{"model_id": "m", "num_prompts": 3, "duration": 1.5, "mean_ttft_ms": 12.5, "request_rate": "inf"}`)
+	sampled := `{"benchmarks": [{"requests": {"successful": []}, "metrics": {"request_totals": {"successful": 9}, "time_to_first_token_ms": {"successful": {"mean": 12.5, "percentiles": {"p99": 30}}, "errored": {"mean": 0.0}}}, "total_count": {"total": 9}}]}`
+	r, err := parse(Options{}, sampled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted(t, r, "time_to_first_token_ms.successful: mean 12.5", "percentiles: p99 30", "made 9 requests but lists 0", "aggregates only")
+	r, err = parse(Options{}, `{"model_id": "m", "num_prompts": 3, "duration": 1.5, "mean_ttft_ms": 12.5, "request_rate": "inf"}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,6 +132,7 @@ type source struct {
 	start     time.Time // wall clock at reference; zero: unknown
 	elapsed   time.Duration
 	requests  []request
+	listed    int      // guidellm: requests that the file lists
 	notes     []string // aggregates and everything else that the file says
 }
 

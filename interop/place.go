@@ -247,6 +247,7 @@ func (p *parser) notes(r *Run, oneClock bool) {
 	m.Client = record.Certificate{Reasons: []string{
 		fmt.Sprintf("imported from a file of %s: nobody certified its client", p.format),
 		"the numbers have the definitions of " + string(p.format) + ": " + def.short,
+		"the plan is not in the file, so that two imports may not have been asked the same",
 	}}
 	add := func(format string, a ...any) { m.Notes = append(m.Notes, fmt.Sprintf(format, a...)) }
 	add("imported from %s: %s", p.format, strings.Join(p.files, "; "))

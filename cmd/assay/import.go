@@ -84,6 +84,11 @@ func keep(ctx context.Context, runs string, r *interop.Run) (dir string, err err
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return dir, fmt.Errorf("making the run directory: %w", err)
 	}
+	defer func() {
+		if err != nil { // half a run is none
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
 	w, err := record.Create(record.OS(), dir)
 	if err != nil {
 		return dir, fmt.Errorf("opening the journal: %w", err)
