@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -90,6 +92,31 @@ workloads: {chat: {arrivals: {constant: 200/s}, requests: 4, prompts: {synthetic
 		}
 		if api == "template" && !strings.Contains(r.Manifest.Suite, "{{json .Prompt}}") {
 			t.Errorf("the suite of the run lacks the template:\n%s", r.Manifest.Suite)
+		}
+	}
+}
+
+// TestProtocolsPage holds that the page about APIs has each of them, and an
+// example that is a suite.
+func TestProtocolsPage(t *testing.T) {
+	data, err := os.ReadFile("../docs/protocols.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	_, rest, _ := strings.Cut(page, "```yaml\n")
+	example, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("no example")
+	}
+	s := parseSuite(t, example+"workloads: {chat: {arrivals: {poisson: 8/s}, for: 5m, prompts: {synthetic: 100}}}\n")
+	if v, ok := s.Variants.Get("candidate"); !ok || v.Template == nil || len(v.Template.Text) != 2 {
+		t.Errorf("the example says %+v", v)
+	}
+	field, _ := reflect.TypeFor[Variant]().FieldByName("API")
+	for api := range strings.SplitSeq(field.Tag.Get("oneof"), ",") {
+		if !strings.Contains(page, "| `"+api+"`") {
+			t.Errorf("%s has no row", api)
 		}
 	}
 }

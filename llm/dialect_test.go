@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -365,5 +366,42 @@ func TestPathsOfAPIs(t *testing.T) {
 		if post.Path != tt.post || whole.Path != tt.whole || models.Path != tt.models {
 			t.Errorf("%s, %s: %s, %s, %s; want %s, %s, %s", tt.in, tt.api, post.Path, whole.Path, models.Path, tt.post, tt.whole, tt.models)
 		}
+	}
+}
+
+// TestFirstTokenOfEveryAPI holds, to the nanosecond, that what comes before the
+// output makes no first token, that what comes behind it moves no last one, and
+// that nobody waits for a socket that stays open.
+func TestFirstTokenOfEveryAPI(t *testing.T) {
+	for api, parts := range map[string]struct{ before, token, end string }{
+		APIMessages:  {event("message_start", messagesPlain) + messagesBlock(0, `{"type":"text","text":""}`), messagesDelta(0, `{"type":"text_delta","text":"a"}`), messagesEnd("end_turn", `{"output_tokens":2}`) + event("message_stop", `{"type":"message_stop"}`)},
+		APIResponses: {typed("response.created", responseEmpty), typed("response.output_text.delta", `,"delta":"a"`), typed("response.output_text.done", `,"text":"aa"`) + responseEnd("response.completed", "completed", `"error":null`, "")},
+		APIOllama:    {"\n", ollamaLine(`{"content":"a"}`), `{"message":{"content":""},"done":true,` + ollamaTimes + "\n"},
+		APITGI:       {": keep-alive\n\n", tgiEvent("a", false, `"details":null`), tgiEvent("</s>", true, `"generated_text":"aa","details":{"finish_reason":"eos_token","generated_tokens":3}`)},
+	} {
+		t.Run(api, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				target := pipeTarget(func(_ int, p *peer) {
+					p.request()
+					io.WriteString(p, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+					for _, piece := range []string{parts.before, parts.token, parts.token, parts.end} {
+						time.Sleep(100 * time.Millisecond)
+						p.chunks(piece)
+					}
+					time.Sleep(time.Minute)
+				})
+				target.API = api
+				c := client(t, target)
+				rec, a := ask(t, t.Context(), c, &Request{Prompt: "p", Stream: true})
+				first, _ := rec.First().At.Sub(rec.Send)
+				last, _ := rec.Last().At.Sub(rec.Send)
+				end, _ := rec.EOF.Sub(rec.Send)
+				if rec.Outcome != record.OK || a.Text != "aa" || first != 200*time.Millisecond || last != 300*time.Millisecond || end != 400*time.Millisecond {
+					t.Errorf("%s (%s): %q, first after %v, last after %v, end after %v", rec.Outcome, rec.Detail, a.Text, first, last, end)
+				}
+				c.Close()
+				time.Sleep(2 * time.Minute) // the server's minute
+			})
+		})
 	}
 }

@@ -93,8 +93,8 @@ func messagesRows() dialectRows {
 				text: "Hello there", reasoning: "hm", kinds: "c", finish: "stop", prompt: n(20), output: n(4), cached: n(8), perEvent: []int64{4},
 			},
 			{
-				name: "tools", body: `{"type":"message","content":[{"type":"tool_use","id":"a","name":"f","input":{"x": 1}},{"type":"tool_use","id":"b","name":"g","input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":12,"output_tokens":4}}`,
-				kinds: "t", finish: "tool_calls", prompt: n(12), output: n(4), perEvent: []int64{4}, tools: []Tool{{"a", "f", `{"x": 1}`}, {"b", "g", ""}},
+				name: "tools", body: `{"type":"message","content":[{"type":"tool_use","id":"a","name":"f","input":{"x": 1}},{"type":"tool_use","name":"g","input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":12,"output_tokens":4}}`,
+				kinds: "t", finish: "tool_calls", prompt: n(12), output: n(4), perEvent: []int64{4}, tools: []Tool{{"a", "f", `{"x": 1}`}, {"", "g", ""}},
 			},
 			{name: "no reason", body: `{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":null,"usage":{"input_tokens":12,"output_tokens":1}}`, text: "a", kinds: "c", prompt: n(12), output: n(1), perEvent: []int64{1}, flags: []string{"no_done"}},
 			{name: "empty", body: `{"type":"message","content":[],"stop_reason":"end_turn","usage":{"input_tokens":12,"output_tokens":0}}`, outcome: record.EmptyOutput, detail: "without output", kinds: "?", finish: "stop", prompt: n(12), output: n(0)},

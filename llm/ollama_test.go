@@ -40,6 +40,10 @@ func ollamaRows() dialectRows {
 				name: "tools", body: ollamaLine(`{"role":"assistant","content":"","tool_calls":[`+call("a")+`,`+call("b")+`]}`) + ollamaLine(`{"role":"assistant","content":"","tool_calls":[{"function":{"name":"c","arguments":{}}}]}`) + end,
 				kinds: "ttf", finish: "stop", tools: []Tool{{"call_a", "a", `{"city": "Bern"}`}, {"call_b", "b", `{"city": "Bern"}`}, {"", "c", "{}"}},
 			}),
+			row(wireRow{
+				name: "tools without ids", body: ollamaLine(`{"content":"","tool_calls":[{"function":{"name":"a","arguments":{}}}]}`) + ollamaLine(`{"content":"","tool_calls":[{"function":{"name":"b","arguments":{}}},{"function":{"name":"c","arguments":{}}}]}`) + end,
+				kinds: "ttf", finish: "stop", tools: []Tool{{"", "a", "{}"}, {"", "b", "{}"}, {"", "c", "{}"}},
+			}),
 			row(wireRow{name: "length", req: Request{MaxTokens: 2}, body: text + strings.Replace(end, "stop", "length", 1), text: "Hi", kinds: "cf", finish: "length"}),
 			row(wireRow{name: "length, but not as asked", req: Request{MaxTokens: 3}, body: text + strings.Replace(end, "stop", "length", 1), outcome: record.LengthMismatch, detail: "3 were asked", text: "Hi", kinds: "cf", finish: "length"}),
 			row(wireRow{name: "no reason", body: text + strings.Replace(end, `"done_reason":"stop",`, "", 1), text: "Hi", kinds: "cf"}),

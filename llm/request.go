@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/assay-llm/assay/corpus"
 	"github.com/assay-llm/assay/record"
@@ -207,16 +209,24 @@ func joinText(messages []corpus.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-// quotes reports whether text of a server repeats a stretch of the prompt.
+// quotes reports whether text of a server repeats a stretch of the prompt, also
+// in other case, spaced out, or percent-encoded.
 func (r *Request) quotes(s string) bool {
-	const window = 24 // any quote of twice this holds one whole aligned window
+	const window = 16 // letters and digits: any quote of twice this holds one whole aligned window
+	texts := []string{letters(s)}
+	if plain, err := url.QueryUnescape(s); err == nil && plain != s {
+		texts = append(texts, letters(plain))
+	}
 	quoted := func(prompt string) bool {
-		if len(prompt) >= 8 && len(prompt) < 2*window && strings.Contains(s, prompt) {
-			return true
-		}
-		for i := 0; i+window <= len(s); i += window {
-			if strings.Contains(prompt, s[i:i+window]) {
+		prompt = letters(prompt)
+		for _, s := range texts {
+			if len(prompt) >= 8 && len(prompt) < 2*window && strings.Contains(s, prompt) {
 				return true
+			}
+			for i := 0; i+window <= len(s); i += window {
+				if strings.Contains(prompt, s[i:i+window]) {
+					return true
+				}
 			}
 		}
 		return false
@@ -225,6 +235,16 @@ func (r *Request) quotes(s string) bool {
 		return true
 	}
 	return slices.ContainsFunc(r.Messages, func(m corpus.Message) bool { return quoted(m.Content) })
+}
+
+// letters keeps the letters and digits of a text, in lower case.
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, s)
 }
 
 // RequestID returns the X-Request-Id of a record's request, by which a server's

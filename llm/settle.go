@@ -89,6 +89,10 @@ func (t *tally) settleCounts() {
 	}
 }
 
+// hiddenTokens is how many more tokens than bytes an answer may have: the end of
+// text, template marks.
+const hiddenTokens = 8
+
 // settleUsage puts the token counts on the record, each only as far as it can be
 // true.
 func (t *tally) settleUsage() {
@@ -108,9 +112,13 @@ func (t *tally) settleUsage() {
 	distrust(&u.output, u.output == 0 && output)
 	distrust(&u.cached, u.cached > u.prompt)
 	distrust(&u.reasoning, u.reasoning > u.output)
+	if output && len(t.tools) == 0 && t.seen&(t.seen-1) == 0 {
+		// Held-back text may come in one event more than there are tokens, and a
+		// token is a byte of text at least, but for a few that are never shown.
+		distrust(&u.output, u.output >= 0 && int64(t.payloads) > u.output+1)
+		distrust(&u.output, u.output-max(u.reasoning, 0) > r.OutputBytes+hiddenTokens)
+	}
 	odd = odd || u.total >= 0 && u.prompt >= 0 && u.output >= 0 && u.total != u.prompt+u.output
-	// Held-back text may come in one event more than there are tokens.
-	odd = odd || u.output >= 0 && len(t.tools) == 0 && int64(t.payloads) > u.output+1
 	r.Prompt, r.Output = record.Tokens(u.prompt), record.Tokens(u.output)
 	r.Cached, r.Reasoning = record.Tokens(u.cached), record.Tokens(u.reasoning)
 	if odd {
@@ -171,6 +179,10 @@ func (t *tally) judge() error {
 		return &failure{record.ErrorEvent, errors.New(r.Detail)}
 	case streamed && !t.done && (t.seen == 0 || t.finished != t.seen):
 		return fail(record.Truncated, "the stream ended without finish_reason or [DONE], after %d events of output", t.payloads)
+	case streamed && t.strange > 0 && (t.seen == 0 || t.finished != t.seen):
+		return fail(record.ErrorEvent, "the stream ended without finish_reason after %d events that are no part of an answer", t.strange)
+	case t.early():
+		return fail(record.Malformed, "the answer came before the request was sent")
 	case r.Finish == "error" || r.Finish == "abort":
 		r.Code = "finish_reason"
 		return fail(record.ErrorEvent, "the server gave up: finish_reason %s", r.Finish)
@@ -195,6 +207,9 @@ func (t *tally) judge() error {
 	if !known || asked <= 0 || t.seen&(t.seen-1) != 0 {
 		return nil
 	}
+	if n > asked+1 && r.Flags&record.FlagTokensFromEvents == 0 { // some count the end of text
+		return fail(record.LengthMismatch, "%d tokens by the server's count, %d were asked at most", n, asked)
+	}
 	if r.Finish == "length" && n != asked && r.Flags&record.FlagTokensFromEvents == 0 {
 		return fail(record.LengthMismatch, "finish_reason length after %d tokens, %d were asked; is the model's context too short?", n, asked)
 	}
@@ -202,6 +217,17 @@ func (t *tally) judge() error {
 		r.Flags |= record.FlagShortOutput
 	}
 	return nil
+}
+
+// early reports whether the first event reached the kernel before the request
+// left: it was no answer to it. Two clocks are read, which may differ a little.
+func (t *tally) early() bool {
+	if len(t.rec.Events) == 0 || t.rec.Events[0].Lag < 0 {
+		return false
+	}
+	first := &t.rec.Events[0]
+	since, ok := first.At.Sub(t.rec.Send)
+	return ok && since-first.Lag < -time.Millisecond
 }
 
 // checkTools demands that the arguments of tool calls are JSON, unless the token

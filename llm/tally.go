@@ -28,8 +28,13 @@ type Answer struct {
 	Clipped   bool // there was more text than Target.KeepText
 }
 
-// maxEvents bounds the events that a record keeps, about 48 MiB of them.
-const maxEvents = 1 << 20
+// Bounds on the events that a record keeps. An answer with more events of output
+// than maxEvents is refused, about 12 MiB of them; of the others, which a server
+// may send without end to keep a connection alive, the first maxQuiet are kept.
+const (
+	maxEvents = 1 << 18
+	maxQuiet  = 4096
+)
 
 // maxSpent bounds the times that a server tells of one answer.
 const maxSpent = 64
@@ -62,6 +67,8 @@ type tally struct {
 	body            []byte // of an answer that is not streamed
 
 	payloads   int    // payload events
+	quiet      int    // events without output
+	strange    int    // events that are no part of an answer
 	lastRead   uint32 // of the last payload event
 	finished   uint64 // choices by index mod 64
 	seen       uint64
@@ -179,7 +186,7 @@ func complete(err error) error {
 }
 
 func (t *tally) onEvent(e *Event) error {
-	if len(t.rec.Events) == maxEvents {
+	if t.payloads == maxEvents {
 		return fail(record.BodyTooLarge, "an answer of more than %d events", maxEvents)
 	}
 	if e.Comment {
@@ -270,6 +277,14 @@ func (t *tally) add(kind record.Kind, e *Event, payload int) {
 		t.lastRead = ev.Read
 		if t.chunk.listed > 0 {
 			ev.Tokens = record.Tokens(t.chunk.listed)
+		}
+	}
+	if kind == record.KindUnknown {
+		t.strange++
+	}
+	if !kind.Payload() {
+		if t.quiet++; t.quiet > maxQuiet && kind != record.KindDone && kind != record.KindError {
+			return
 		}
 	}
 	t.rec.Events = append(t.rec.Events, ev)

@@ -41,11 +41,9 @@ func appendTGI(b []byte, _ *Target, r *Request) ([]byte, error) {
 func readTGI(c *chunk, _, data []byte) error {
 	c.open(data)
 	if c.peek() == '[' { // as the path / and older servers have it
-		if more := c.array(); more {
+		if c.array() {
 			c.tgi()
-			if more = c.nextElement(); more {
-				c.bad = true
-			}
+			c.nextElement() // another answer is left over, which close refuses
 		}
 		return c.close()
 	}
