@@ -406,3 +406,50 @@ func TestErrorTextsAreClassifiedAndNotKept(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestThatNeverBeganHasNoInstants(t *testing.T) {
+	r, err := parse(Options{}, `{"ttfts":[0.1,0.0],"itls":[[],[]],"latencies":[0.1,0.0],"start_times":[7.0,0.0],"output_lens":[1,0],"errors":["","TimeoutError"]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Records {
+		rec := &r.Records[i]
+		want := map[string]float64{"due": 0, "admit": 0, "send": -1, "header": -1, "eof": 100}
+		if !rec.Success() {
+			want = map[string]float64{"due": -1, "admit": -1, "send": -1, "header": -1, "eof": -1}
+		}
+		if diff := cmp.Diff(want, instants(rec)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", rec.Outcome, diff)
+		}
+	}
+}
+
+func TestAIPerfWithoutChunksAndWithReasoning(t *testing.T) {
+	line := func(metrics string) string {
+		return `{"metadata":{"request_start_ns":1767600000000000000,"request_end_ns":1767600001000000000},"metrics":{` + metrics + `},"error":null}` + "\n"
+	}
+	const tokens = `"output_sequence_length":{"value":11,"unit":"tokens"}`
+	r, err := parse(Options{}, line(`"time_to_first_token":{"value":0.2,"unit":"s"},"request_latency":{"value":700,"unit":"ms"},`+tokens)+
+		line(`"time_to_first_token":{"value":200,"unit":"ms"},"time_to_first_output_token":{"value":300,"unit":"ms"},"inter_chunk_latency":{"value":[100,100],"unit":"ms"},`+tokens)+
+		line(`"request_latency":{"value":700,"unit":"ms"},`+tokens)+
+		line(`"time_to_first_token":{"value":2,"unit":"fortnights"}`)+
+		line(`"inter_chunk_latency":{"value":[100],"unit":"ms"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Records) != 3 || r.Skipped != 2 {
+		t.Fatalf("%d records, %d skipped", len(r.Records), r.Skipped)
+	}
+	few, thinks, body := &r.Records[0], &r.Records[1], &r.Records[2]
+	icl, _ := record.Find("icl")
+	if tpot, ok := few.TPOT(); !ok || tpot != 50e6 || len(icl.Values(few, nil)) != 0 {
+		t.Errorf("TPOT %v %v, gaps %v", tpot, ok, icl.Values(few, nil))
+	}
+	if d, _ := thinks.FirstAnswer().At.Sub(thinks.Admit); d != 300*ms || thinks.First().Kind != record.KindReasoning {
+		t.Errorf("first answer after %v, first event %v", d, thinks.First().Kind)
+	}
+	if body.Stream || len(body.Events) != 1 {
+		t.Errorf("got %+v", body)
+	}
+	noted(t, r, "1: a unit of time that is not known", "1: gaps without a TTFT")
+}
