@@ -29,12 +29,16 @@ type Case struct {
 // Set is a list of cases in the order of their file, or a trace. It is immutable
 // after Read, and then safe for concurrent use.
 type Set struct {
-	Name   string
-	Cases  []Case
-	Trace  *Trace // of a trace, which has no Cases; else nil
+	Name  string
+	Cases []Case
+	Trace *Trace // of a trace, which has no Cases; else nil
+
+	// Traffic is a model of clients (servegen), which has neither Cases nor a Trace.
+	Traffic *Traffic
+
 	Digest string // hex SHA-256 over the content of all cases or rows in order; the name is no part of it
 
-	Format  string   // the format that was read: assay, sharegpt, openai, azure, burstgpt or mooncake
+	Format  string   // the format that was read: assay, sharegpt, openai, azure, burstgpt, mooncake or servegen
 	Skipped int      // bad rows that were left out: at most one in a thousand
 	Faults  []*Fault // the first of them, at most 10
 }

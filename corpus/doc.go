@@ -27,8 +27,9 @@
 // the set would no longer be the set that its name promises.
 //
 // A set may also be a [Trace]: what was asked of a service and when, without its
-// texts, in the published formats "azure", "burstgpt" and "mooncake". The same
-// rules hold: strict grammars, faults with lines, one bad row in a thousand.
+// texts, in the published formats "azure", "burstgpt" and "mooncake"; or
+// [Traffic], a model of clients in that of "servegen". The same rules hold: strict
+// grammars, faults with lines, one bad row in a thousand.
 //
 // [Words] makes synthetic text of about a given number of tokens for workloads
 // that need a length and no meaning.

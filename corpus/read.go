@@ -45,12 +45,16 @@ func (f *Fault) Error() string {
 }
 
 // Read imports a set. Name is the file's name, for messages and for Set.Name.
-// Format is assay, sharegpt or openai, or that of a trace: azure, burstgpt or
-// mooncake; "" takes the format from the first row. The error is a *[Fault],
+// Format is assay, sharegpt or openai, or that of a trace: azure, burstgpt,
+// mooncake or servegen; "" takes the format from the first row, but that of an
+// archive (servegen) must be given. The error is a *[Fault],
 // several of them joined, or an error of r.
 func Read(name string, r io.Reader, format string) (*Set, error) {
 	if format == "" {
 		format, r = peekFormat(r)
+	}
+	if format == "servegen" {
+		return readServeGen(traceBounds, name, r)
 	}
 	if _, ok := traceFormats[format]; ok {
 		return readTrace(traceBounds, name, r, format)

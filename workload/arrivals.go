@@ -61,11 +61,16 @@ func newProfile(r Rate, end float64, states Stream) profile {
 	if math.IsInf(end, 1) && !math.IsInf(p.shape.pace(), 1) {
 		return p // repeats for ever
 	}
+	p.total = p.sum()
+	return p
+}
+
+// sum walks to the end and returns the integral there.
+func (p *profile) sum() float64 {
 	walk := p.walk()
 	for walk.advance() {
 	}
-	p.total = walk.next()
-	return p
+	return walk.next()
 }
 
 // walk returns a cursor at the start.

@@ -25,6 +25,7 @@ type generator struct {
 	// other: with longer outputs, a plan has the same prompts at the same times.
 	inputs, outputs, texts, groups, prefixes, seeds, think, blocks Stream
 
+	first    int64 // row of a trace that is asked first
 	order    permutation
 	shuffled bool
 	caseName string // of synthetic prompts, before their number
@@ -48,6 +49,8 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 		if spec.Arrivals.Replay != nil && phase == record.Measured {
 			g.shuffled = false // row i is shot i
 		}
+	case set != nil && set.Traffic != nil:
+		g.shuffled = false
 	case set != nil:
 		g.order = newPermutation(len(set.Cases), stream("order"))
 	default:
@@ -97,6 +100,8 @@ func (w *writer) shot(i int64, text bool) Shot {
 	switch {
 	case w.set != nil && w.set.Trace != nil:
 		w.traced(&s, text)
+	case w.set != nil && w.set.Traffic != nil:
+		s.Case = requestName(i)
 	case w.set != nil:
 		w.fromSet(&s, text)
 	default:

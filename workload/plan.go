@@ -22,8 +22,9 @@ type Plan struct {
 	spec Spec
 	seed uint64
 
-	arrivals *arrivals // nil: closed loop or replay
-	replay   *replayed // nil: no replay
+	arrivals *arrivals   // nil: closed loop or replay
+	replay   *replayed   // nil: no replay of rows
+	clients  *superposed // nil: no replay of a model of clients
 	closed   closed
 	measured *generator
 	warm     *generator
@@ -59,10 +60,13 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 	spec = spec.resolved()
 	var set *corpus.Set
 	if f := spec.Prompts.File; f != "" {
-		if set = sets[f]; set == nil || len(set.Cases) == 0 && set.Trace == nil {
+		if set = sets[f]; set == nil || len(set.Cases) == 0 && set.Trace == nil && set.Traffic == nil {
 			return nil, fmt.Errorf("planning workload %s: the set %s was not read, or has no cases", name, f)
 		}
-		if spec.Arrivals.Replay != nil && set.Trace == nil {
+		if spec.Arrivals.Replay == nil && set.Traffic != nil {
+			return nil, fmt.Errorf("planning workload %s: %s is a model of clients, each with times of its own\n  hint: write arrivals: {replay: {}}", name, f)
+		}
+		if spec.Arrivals.Replay != nil && set.Trace == nil && set.Traffic == nil {
 			return nil, fmt.Errorf("planning workload %s: %s is a set of prompts without times, which cannot be replayed\n  hint: name a trace, or write such as arrivals: {poisson: 8/s}", name, f)
 		}
 	}
@@ -71,6 +75,8 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 		salt = ""
 	}
 	p := &Plan{name: name, spec: spec, seed: seed}
+	p.counted = sync.OnceValue(p.count)
+	p.digest = sync.OnceValue(p.sum)
 	p.measured = newGenerator(name, &p.spec, set, seed, record.Measured, salt)
 	p.bare = newGenerator(name, &p.spec, set, seed, record.Measured, "")
 	p.warm = newGenerator(name, &p.spec, set, seed, record.WarmUp, hex.EncodeToString(warmSalt[:6]))
@@ -80,8 +86,20 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 	}
 	process, rate := spec.Arrivals.open()
 	switch {
+	case spec.Arrivals.Replay != nil && set.Traffic != nil:
+		p.clients = &superposed{
+			traffic: set.Traffic, speed: spec.Arrivals.Replay.speed(), start: float64(spec.Arrivals.Replay.Start),
+			end: spec.end(), limit: limit, seed: seed, name: name,
+		}
+		if p.counted().shots == 0 {
+			return nil, fmt.Errorf("planning workload %s: no client asks anything in that time\n  hint: start elsewhere: arrivals: {replay: {start: 8h}}", name)
+		}
 	case spec.Arrivals.Replay != nil:
 		p.replay = newReplay(spec.Arrivals.Replay, set.Trace, spec.end(), limit, NewStream(seed, name, "spread"))
+		if p.replay.limit == 0 {
+			return nil, fmt.Errorf("planning workload %s: %s ends before %v\n  hint: start earlier", name, spec.Prompts.File, spec.Arrivals.Replay.Start)
+		}
+		p.measured.first, p.bare.first = p.replay.first, p.replay.first
 	case rate != nil:
 		p.arrivals = &arrivals{
 			profile: newProfile(*rate, spec.end(), NewStream(seed, name, "states")),
@@ -95,8 +113,6 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 			p.closed.think = spec.Arrivals.Think.sampler()
 		}
 	}
-	p.counted = sync.OnceValue(p.count)
-	p.digest = sync.OnceValue(p.sum)
 	return p, nil
 }
 
@@ -122,11 +138,23 @@ func (s *Spec) stagger() time.Duration {
 
 // Open reports whether the plan is an open loop: its schedule does not wait for
 // answers.
-func (p *Plan) Open() bool { return p.arrivals != nil || p.replay != nil }
+func (p *Plan) Open() bool { return p.arrivals != nil || p.replays() }
+
+// replays reports whether the plan ends with what it replays.
+func (p *Plan) replays() bool { return p.replay != nil || p.clients != nil }
 
 // dues yields the due instants of an open loop.
 func (p *Plan) dues() iter.Seq2[int64, time.Duration] {
-	if p.replay != nil {
+	switch {
+	case p.clients != nil:
+		return func(yield func(int64, time.Duration) bool) {
+			for i, a := range p.clients.all() {
+				if !yield(i, a.due) {
+					return
+				}
+			}
+		}
+	case p.replay != nil:
 		return p.replay.all()
 	}
 	return p.arrivals.all()
@@ -154,7 +182,7 @@ func (p *Plan) Planned() int64 { return p.counted().shots }
 // last arrival if requests or the end of a trace ends an open loop before that.
 // 0 is a closed loop that only requests ends.
 func (p *Plan) For() time.Duration {
-	if p.spec.Requests == 0 && p.replay == nil {
+	if p.spec.Requests == 0 && !p.replays() {
 		return time.Duration(p.spec.For)
 	}
 	return p.counted().length
@@ -166,7 +194,7 @@ func (p *Plan) Rate() float64 {
 	switch {
 	case !p.Open():
 		return 0
-	case p.replay != nil:
+	case p.replays():
 		if c := p.counted(); c.length > 0 {
 			return float64(c.shots) / c.length.Seconds()
 		}
@@ -191,7 +219,10 @@ func (p *Plan) Name() string { return p.name }
 func (p *Plan) Spec() Spec { return p.spec }
 
 func (p *Plan) count() counted {
-	if p.replay != nil {
+	switch {
+	case p.clients != nil:
+		return p.clients.count()
+	case p.replay != nil:
 		return p.replay.count()
 	}
 	c := counted{shots: -1, length: time.Duration(p.spec.For)}
@@ -230,6 +261,16 @@ func (p *Plan) Stripe(worker, of int) iter.Seq[Shot] {
 }
 
 func (p *Plan) stripe(g *generator, worker, of int64, text bool) iter.Seq[Shot] {
+	if p.clients != nil {
+		return func(yield func(Shot) bool) {
+			w := g.writer()
+			for i, a := range p.clients.all() {
+				if i%of == worker && !yield(w.byClient(i, a, text)) {
+					return
+				}
+			}
+		}
+	}
 	if p.Open() {
 		return func(yield func(Shot) bool) {
 			w := g.writer()
@@ -291,6 +332,9 @@ func (p *Plan) WarmUp() iter.Seq[Shot] {
 		}
 		for i := range p.WarmUps() {
 			s := w.shot(i, true)
+			if p.clients != nil {
+				s = w.byClient(i, w.anyClient(i), true)
+			}
 			if p.Open() {
 				s.Due = time.Duration(float64(i) * 1e9 / rate)
 			} else {
@@ -349,10 +393,14 @@ func (p *Plan) String() string {
 	var b strings.Builder
 	process, rate := p.spec.Arrivals.open()
 	switch {
-	case p.replay != nil:
+	case p.replays():
 		b.WriteString("replay of " + p.spec.Prompts.File)
-		if p.replay.speed != 1 {
-			fmt.Fprintf(&b, " at %v times its speed", p.replay.speed)
+		r := p.spec.Arrivals.Replay
+		if r.Start > 0 {
+			fmt.Fprintf(&b, " from %v", r.Start)
+		}
+		if r.speed() != 1 {
+			fmt.Fprintf(&b, " at %v times its speed", r.speed())
 		}
 	case rate == nil:
 		fmt.Fprintf(&b, "%d users", p.closed.users)
@@ -388,6 +436,9 @@ func (p *Plan) credit(b *strings.Builder) {
 		if _, source, _ := preset(name); source != "" {
 			b.WriteString(" (lengths of the " + source + ")")
 		}
+	}
+	if p.clients != nil {
+		fmt.Fprintf(b, ", %d clients (%s)", len(p.clients.traffic.Clients), p.clients.traffic.Source)
 	}
 	if p.bare.set == nil || p.bare.set.Trace == nil {
 		return

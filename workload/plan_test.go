@@ -62,6 +62,7 @@ func sets(t testing.TB) map[string]*corpus.Set {
 		}
 		all[name] = set
 	}
+	all["clients.tar"] = clients(t)
 	return all
 }
 
@@ -107,6 +108,8 @@ var specs = map[string]string{
 	"lengths":     "arrivals: {poisson: 10/s}\nrequests: 450\nprompts: {file: moon.jsonl}\noutput: 7\nwarmup: {requests: 5}\n",
 	"preset":      "preset: chat\nrequests: 120\n",
 	"shared":      "arrivals: {poisson: 10/s}\nrequests: 120\nprompts: {synthetic: {quantiles: {percents: [0, 50, 100], values: [1, 40, 90]}}}\noutput: {lognormal: {median: 100, sigma: 0.9}}\ncorrelation: 0.6\nprefix: {share: 50%, groups: 3, reuse: 6}\nwarmup: {requests: 5}\n",
+	"clients":     "arrivals: {replay: {speed: 2, start: 9m}}\nfor: 3m\nprompts: {file: clients.tar, format: servegen}\nwarmup: {requests: 5}\n",
+	"later":       "arrivals: {replay: {start: 100s}}\nprompts: {file: conv.csv}\n",
 	"closed":      "arrivals: {concurrency: 7, think: {exponential: {mean: 2s, max: 20s}}}\nfor: 60s\nrequests: 300\nprompts: {synthetic: [8, 16, 32]}\noutput: {normal: {mean: 64, stddev: 16}}\nwarmup: {requests: 14}\n",
 	"closed file": "arrivals: {concurrency: 16}\nrequests: 100\nprompts: {file: chat.jsonl, order: shuffled}\nsalt: false\nwarmup: {requests: 16}\n",
 }

@@ -40,6 +40,7 @@ type piece struct {
 	length      float64 // nanoseconds; +Inf: without end
 	rate, slope float64 // rate at its start, per second; slope in 1/s²
 	pulse       float64 // requests at its very start
+	window      int     // of a client's traffic, which of its windows
 }
 
 // shape returns the shape of the rate. That of a fixed rate is the rate.
