@@ -101,7 +101,7 @@ func (t *tally) begin(target *Target, q *call, req *Request) {
 	t.dec.Max = target.MaxEvent
 	t.text, t.reasoning, t.body, t.timings = small(t.text), small(t.reasoning), small(t.body), small(t.timings)
 	t.counts, t.tools = t.counts[:0], t.tools[:0]
-	t.kept, t.clipped, t.payloads, t.lastRead = 0, false, 0, 0
+	t.kept, t.clipped, t.payloads, t.quiet, t.strange, t.lastRead = 0, false, 0, 0, 0, 0
 	t.seen, t.finished, t.done, t.failed = 0, 0, false, false
 	t.usage, t.usageOnly, t.countsSent, t.badUsage = noUsage, -1, 0, false
 	t.spent = t.spent[:0]

@@ -14,6 +14,10 @@ import (
 )
 
 func TestServerMetrics(t *testing.T) {
+	known, err := os.ReadFile("../../shared/data/observe/engines/vllm-v0.26.0-families.txt")
+	if err != nil {
+		t.Logf("the names are not compared with vLLM's: %v", err)
+	}
 	inBubble(t, Config{Step: Step{Base: 10e6}}, func(t *testing.T, r *rig) {
 		for i := range 3 {
 			r.post(t, strconv.Itoa(i), "/v1/completions", `{"prompt":"`+strings.Repeat("word ", 99)+`","max_tokens":11,"stream":true}`)
@@ -47,15 +51,11 @@ func TestServerMetrics(t *testing.T) {
 				t.Errorf("no line %s", want)
 			}
 		}
-		known, err := os.ReadFile("../../shared/data/observe/engines/vllm-v0.26.0-families.txt")
-		if err != nil {
-			t.Skipf("the list of vLLM's families is absent: %v", err)
-		}
 		families := 0
 		for line := range strings.Lines(string(body)) {
 			if family, ok := strings.CutPrefix(line, "# TYPE "); ok {
 				families++
-				if !strings.Contains(string(known), family) {
+				if known != nil && !strings.Contains(string(known), family) {
 					t.Errorf("vLLM 0.26 has no family %s", family)
 				}
 			}
