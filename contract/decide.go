@@ -38,11 +38,14 @@ func (x *trial) absolute() (Grade, string) {
 	return grade, fmt.Sprintf("%s is %s (limit %s): at %s confidence %s", subject(need.Quantity, x.metric), v, l, percentage(x.terms.confidence), x.boundText(est, grade))
 }
 
-// noService says why a pass on this metric proves nothing: too many requests
-// failed, and the metric counts what was sent for them as if they had been
-// served.
+// noService says why a pass on this metric proves nothing: too many answers were
+// cut short, or too many requests failed, and the metric counts what was sent
+// for them as if they had been served.
 func (x *trial) noService() string {
 	c := x.cand.counts
+	if n := x.cand.shortened(); ofLength(x.metric) && float64(n) > maxMissing*float64(c.Completed) {
+		return fmt.Sprintf("%d of %s of %s are shorter than asked, although told to ignore the end of text: they are not the planned work", n, count(c.Completed, "answer"), x.cand.variant)
+	}
 	if !spoilt(x.metric) || float64(c.Failed) <= maxFailed*float64(c.judged()) {
 		return ""
 	}

@@ -212,6 +212,22 @@ func ofOutcome(m record.Metric) bool { return m.Name == "failed" || m.Name == "c
 // had been served: their tokens flowed, their lag was short.
 func spoilt(m record.Metric) bool { return m.Always || m.Amount != nil && m.Name != "requests" }
 
+// ofLength reports whether shorter answers alone make the metric look better.
+func ofLength(m record.Metric) bool {
+	return slices.Contains([]string{"e2e", "e2e.service", "requests"}, m.Name)
+}
+
+// shortened is how many answers stopped before the length that was asked,
+// although told to go on.
+func (s *scope) shortened() (n int) {
+	for _, r := range s.records {
+		if r.Success() && r.Flags&record.FlagShortOutput != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // empty says why there is nothing to judge.
 func (s *scope) empty() string {
 	switch c := s.counts; {

@@ -261,7 +261,7 @@ type Record struct {
 	Header    Instant // response header parsed
 	EOF       Instant // the answer's body ended, or the request was given up
 	Reused    bool    // keep-alive connection
-	Events    []Event // every event of the answer, in order of arrival
+	Events    []Event // every event of the answer, in order of arrival; of a flood of keep-alives the first few thousand
 
 	// How it ended.
 	Outcome Outcome

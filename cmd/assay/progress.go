@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,6 +36,9 @@ func (c *console) follow(ctx context.Context, w *bench.Watch, s *bench.Suite, qu
 		for {
 			select {
 			case <-ctx.Done():
+				if errors.Is(context.Cause(ctx), errInterrupted) {
+					c.notice("stopping: nothing more is sent, and what is in flight may finish; again to stop at once")
+				}
 				return
 			case <-tick.C:
 			}
