@@ -24,6 +24,9 @@ func (r *run) empty(ctx context.Context, v *variant, workload string) {
 	case v.engine.source == nil:
 		r.note("the prefix cache of %s is as it was: its engine is not known, since it shows no metrics", v.name)
 		return
+	case !v.engine.source.CanReset():
+		r.note("the prefix cache of %s is as it was: its engine, %s, cannot empty it on request", v.name, v.engine.source.Engine())
+		return
 	}
 	// A nonce begins the canary, so that no block of it can be in a cache. It is not of
 	// the plan, and its records are not kept.
@@ -52,7 +55,7 @@ func (r *run) canary(ctx context.Context, v *variant, text string) (p record.Cac
 	span := v.engine.source.During(ctx, r.epoch, time.Hour, func() {
 		v.client.Do(ctx, r.epoch, &llm.Request{Prompt: text, MaxTokens: 1, Stream: true}, &rec)
 	})
-	if !rec.Success() {
+	if p.Outcome = rec.Outcome; !rec.Success() {
 		return p
 	}
 	p.Prompt, p.Cached = rec.Prompt, rec.Cached

@@ -289,3 +289,40 @@ func checkKept(t *testing.T, s *Suite) {
 		t.Errorf("metrics %q and reset_cache %v are kept as %q and %v", a.Metrics, a.ResetCache, b.Metrics, b.ResetCache)
 	}
 }
+
+// TestRealEngineBesideTheClient reconciles what llama.cpp counts, which is only what it
+// computed, with the records.
+func TestRealEngineBesideTheClient(t *testing.T) {
+	e := startEngine(t)
+	r, err := Run(t.Context(), parseSuite(t, `variants: {candidate: {url: `+e.url+`, reset_cache: true}}
+workloads: {w: {arrivals: {concurrency: 2, stagger: 50ms}, requests: 20, prompts: {synthetic: {uniform: {min: 5, max: 30}}}, output: 12, temperature: 0, warmup: {requests: 2}}}
+`), Options{Runs: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Manifest.Engines) != 1 || r.Manifest.Engines[0].Engine != "llamacpp" {
+		t.Fatalf("engines %+v, notes %q", r.Manifest.Engines, r.Manifest.Notes)
+	}
+	var prompt, cached, output int64
+	for i := range r.Records {
+		if rec := &r.Records[i]; rec.Phase == record.Measured {
+			p, _ := rec.Prompt.N()
+			c, _ := rec.Cached.N()
+			o, _ := rec.Output.N()
+			prompt, cached, output = prompt+p, cached+c, output+o
+		}
+	}
+	v := r.Manifest.Engines[0].Values
+	for name, want := range map[string]int64{"prompt_computed_tokens": prompt - cached, "prompt_cached_tokens": cached, "usage_prompt_tokens": prompt, "gen_tokens": output} {
+		if got, ok := v[name]; !ok || got != float64(want) {
+			t.Errorf("%s = %v (known %v), want %d; lost: %v", name, got, ok, want, r.Manifest.Engines[0].Lost)
+		}
+	}
+	if _, ok := v["prompt_tokens"]; ok {
+		t.Error("llama.cpp tells all prompt tokens: it tells those that it computed")
+	}
+	if notes := strings.Join(r.Manifest.Notes, "\n"); len(r.Manifest.Caches) > 0 || !strings.Contains(notes, "llamacpp, cannot empty it") {
+		t.Errorf("proofs %+v, notes %q: it has no way to empty its cache", r.Manifest.Caches, notes)
+	}
+	t.Logf("%d prompt tokens, %d of them cached, %d output tokens; notes %q", prompt, cached, output, r.Manifest.Notes)
+}

@@ -26,6 +26,12 @@ func Judge(p *record.CacheProof) {
 	before, seenBefore := p.Again.Hits()
 	after, seenAfter := p.After.Hits()
 	p.State = Unknown
+	for _, x := range []record.CacheProbe{p.First, p.Again, p.After} {
+		if x.Outcome != record.OK {
+			p.Why = fmt.Sprintf("the canary was not answered: %s", cleaned(string(x.Outcome)))
+			return
+		}
+	}
 	switch {
 	case !told || prompt == 0:
 		p.Why = "the answers do not tell how long the canary is"

@@ -9,7 +9,7 @@ import (
 
 func TestJudge(t *testing.T) {
 	probe := func(cached, counted int64) record.CacheProbe {
-		return record.CacheProbe{Prompt: record.Tokens(550), Cached: record.Tokens(cached), Counted: record.Tokens(counted)}
+		return record.CacheProbe{Outcome: record.OK, Prompt: record.Tokens(550), Cached: record.Tokens(cached), Counted: record.Tokens(counted)}
 	}
 	const no = -1 // not told
 	for name, c := range map[string]struct {
@@ -27,12 +27,13 @@ func TestJudge(t *testing.T) {
 		"usage 0, counter counts":   {probe(0, 544), probe(0, 0), Unknown, "do not agree"},
 		"usage 0 behind, counter 5": {probe(544, 544), probe(0, 5), Unknown, "do not agree"},
 		"too few hits to show":      {probe(100, 100), probe(0, 0), Unknown, "it is off"},
-		"length is not told":        {record.CacheProbe{Cached: record.Tokens(5)}, probe(0, 0), Unknown, "how long"},
-		"failed":                    {record.CacheProbe{}, record.CacheProbe{}, Unknown, "how long"},
-		"failed behind":             {probe(544, 544), record.CacheProbe{}, Unknown, "neither"},
+		"length is not told":        {record.CacheProbe{Outcome: record.OK, Cached: record.Tokens(5)}, probe(0, 0), Unknown, "how long"},
+		"failed":                    {record.CacheProbe{Outcome: record.HTTP4xx}, probe(0, 0), Unknown, "not answered: http_4xx"},
+		"failed behind":             {probe(544, 544), record.CacheProbe{Outcome: record.ResetMid}, Unknown, "not answered: reset_mid_stream"},
+		"never ended":               {probe(544, 544), record.CacheProbe{}, Unknown, "not answered"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := record.CacheProof{Again: c.again, After: c.after}
+			p := record.CacheProof{First: probe(0, 0), Again: c.again, After: c.after}
 			Judge(&p)
 			if p.State != c.state || !strings.Contains(p.Why, c.why) {
 				t.Errorf("%s: %s, want %s: %s", p.State, p.Why, c.state, c.why)

@@ -166,3 +166,31 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkScrape reads a page as large as that of an engine with four replicas.
+func BenchmarkScrape(b *testing.B) {
+	var page strings.Builder
+	for _, f := range dialects[0].list {
+		fmt.Fprintf(&page, "# HELP %s what it is\n# TYPE %s %s\n", f.name, f.name, f.kind)
+		for engine := range 4 {
+			labels := fmt.Sprintf(`engine="%d",model_name="meta-llama/Llama-3.1-8B-Instruct"`, engine)
+			if f.kind != "histogram" {
+				fmt.Fprintf(&page, "%s{%s} 12345\n", f.name, labels)
+				continue
+			}
+			for le := range 20 {
+				fmt.Fprintf(&page, "%s_bucket{%s,le=\"%d\"} %d\n", f.name, labels, le, le)
+			}
+			fmt.Fprintf(&page, "%s_sum{%s} 12345\n%s_count{%s} 20\n", f.name, labels, f.name, labels)
+		}
+	}
+	data := []byte(page.String())
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		e, err := parse(data)
+		if err != nil {
+			b.Fatal(err)
+		}
+		dialects[0].snapshot(e, nil)
+	}
+}

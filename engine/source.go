@@ -216,16 +216,17 @@ func (s *Source) settle(ctx context.Context, take func(context.Context, string) 
 	}
 }
 
-// ResetCache asks the engine to empty its prefix cache and says in a sentence what
+// CanReset reports whether the engine is of a kind that can empty its prefix cache
+// on request. Call it after Connect.
+func (s *Source) CanReset() bool { return s.dialect.reset != "" }
+
+// ResetCache asks the engine, after Connect, to empty its prefix cache and says in a sentence what
 // it answered. ok means that the engine says it did, which is not proof.
 func (s *Source) ResetCache(ctx context.Context) (said string, ok bool) {
-	path := "/reset_prefix_cache"
-	if s.dialect != nil {
-		path = s.dialect.reset
-	}
-	if path == "" {
+	if !s.CanReset() {
 		return "its engine, " + s.dialect.name + ", cannot empty its prefix cache on request", false
 	}
+	path := s.dialect.reset
 	ctx, cancel := context.WithTimeout(ctx, resetting)
 	defer cancel()
 	status, body, err := s.post(ctx, path)

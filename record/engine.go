@@ -34,10 +34,11 @@ type CacheProof struct {
 
 // CacheProbe is one sending of the canary.
 type CacheProbe struct {
-	Prompt  Count `json:"prompt_tokens"`
-	Cached  Count `json:"cached_tokens"` // as the answer's usage tells
-	Counted Count `json:"counted_hits"`  // as the engine's counter grew meanwhile
-	TTFT    Count `json:"ttft_ns"`       // from the first byte sent
+	Outcome Outcome `json:"outcome"`
+	Prompt  Count   `json:"prompt_tokens"`
+	Cached  Count   `json:"cached_tokens"` // as the answer's usage tells
+	Counted Count   `json:"counted_hits"`  // as the engine's counter grew meanwhile
+	TTFT    Count   `json:"ttft_ns"`       // from the first byte sent
 }
 
 // Hits is how many prompt tokens came from the cache: by the usage, else by the
