@@ -326,3 +326,21 @@ workloads: {w: {arrivals: {concurrency: 2, stagger: 50ms}, requests: 20, prompts
 	}
 	t.Logf("%d prompt tokens, %d of them cached, %d output tokens; notes %q", prompt, cached, output, r.Manifest.Notes)
 }
+
+// TestEnginesPage reads the suite that docs/engines.md shows.
+func TestEnginesPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/engines.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, ok := strings.Cut(text, "```")
+	if !ok {
+		t.Fatal("the page shows no suite")
+	}
+	s := parseSuite(t, text+"workloads: {c: {arrivals: {constant: 1/s}, requests: 1, prompts: {synthetic: 5}}}\n")
+	v, _ := s.Variants.Get(Candidate)
+	if v.Metrics == "" || v.GPUMetrics == "" || !v.ResetCache {
+		t.Errorf("%+v lacks a field that the page explains", v)
+	}
+}
