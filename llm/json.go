@@ -530,6 +530,12 @@ func (c *chunk) ended(reason []byte) {
 	c.has |= hasFinish
 }
 
+// over marks that nothing follows, by the API's own mark.
+func (c *chunk) over() {
+	c.seen, c.finished = 1, 1
+	c.has |= hasDone
+}
+
 // failed marks an error of which the whole object tells, unless there is one
 // with a value of its own.
 func (c *chunk) failed() {

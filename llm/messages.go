@@ -204,7 +204,7 @@ func (c *chunk) takeMessage(kind []byte, m *message, b *messageBlock) {
 			c.ended(messagesFinish(b.stop))
 		}
 	case "message_stop":
-		c.has |= hasDone
+		c.over()
 	case "message":
 		c.begun()
 		if len(m.stop) > 0 {
@@ -226,8 +226,9 @@ func (c *chunk) takeBlock(b *messageBlock) {
 	switch string(b.kind) {
 	case "text", "text_delta":
 		c.say(b.text)
-	case "thinking", "thinking_delta":
+	case "thinking", "thinking_delta", "redacted_thinking":
 		c.think(b.thinking)
+		c.has |= hasHidden
 	case "tool_use", "server_tool_use", "mcp_tool_use":
 		d := toolDelta{index: b.index, id: b.id, name: b.name}
 		if len(b.input) > 0 && b.input[0] == '{' && hasElement(b.input) {

@@ -50,6 +50,7 @@ const (
 	hasInvalid  // bytes that are not UTF-8, replaced by U+FFFD
 	hasDone     // nothing follows
 	hasPing     // a keep-alive
+	hasHidden   // reasoning of which a part may not be shown, although its tokens count
 )
 
 // usage holds the counts as sent; −1: not sent. Anthropic splits the prompt into

@@ -116,7 +116,7 @@ func (t *tally) settleUsage() {
 		// Held-back text may come in one event more than there are tokens, and a
 		// token is a byte of text at least, but for a few that are never shown.
 		distrust(&u.output, u.output >= 0 && int64(t.payloads) > u.output+1)
-		distrust(&u.output, u.output-max(u.reasoning, 0) > r.OutputBytes+hiddenTokens)
+		distrust(&u.output, !t.hidden && u.output-max(u.reasoning, 0) > r.OutputBytes+hiddenTokens)
 	}
 	odd = odd || u.total >= 0 && u.prompt >= 0 && u.output >= 0 && u.total != u.prompt+u.output
 	r.Prompt, r.Output = record.Tokens(u.prompt), record.Tokens(u.output)

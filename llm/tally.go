@@ -81,6 +81,7 @@ type tally struct {
 	badUsage   bool
 	timings    []byte
 	spent      []spent
+	hidden     bool // reasoning that may not be shown in full
 }
 
 type toolCall struct {
@@ -104,7 +105,7 @@ func (t *tally) begin(target *Target, q *call, req *Request) {
 	t.kept, t.clipped, t.payloads, t.quiet, t.strange, t.lastRead = 0, false, 0, 0, 0, 0
 	t.seen, t.finished, t.done, t.failed = 0, 0, false, false
 	t.usage, t.usageOnly, t.countsSent, t.badUsage = noUsage, -1, 0, false
-	t.spent = t.spent[:0]
+	t.spent, t.hidden = t.spent[:0], false
 	t.frag = fragment{}
 	t.digest.Reset()
 	t.rec.Events = t.rec.Events[:0]
@@ -314,6 +315,7 @@ func (t *tally) onChunk(c *chunk) {
 		t.onTool(&c.tools[i], i, len(c.tools))
 	}
 	t.rec.OutputBytes += int64(c.payload)
+	t.hidden = t.hidden || c.has&hasHidden != 0
 	t.onUsage(c)
 	if len(c.spent) > 0 {
 		t.spent = append(t.spent, c.spent[:min(len(c.spent), maxSpent-len(t.spent))]...)

@@ -417,8 +417,7 @@ func (r *templateReader) read(c *chunk, _, data []byte) error {
 		c.ended(c.finish)
 	}
 	if c.walk(r.done, fieldDone) {
-		c.seen = 1
-		c.has |= hasDone
+		c.over()
 	}
 	if c.bad {
 		return errors.New("a value of another type than the template expects")

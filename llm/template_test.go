@@ -53,6 +53,7 @@ func templateLineRows() dialectRows {
 		paths:  [2]string{"/lines", "/lines"},
 		stream: []wireRow{
 			{name: "plain", body: `["a",{"done":false}]` + "\n" + `["b",{"done":true}]` + "\n", text: "ab", kinds: "cc", flags: []string{"usage_missing"}},
+			{name: "a line of another kind", body: `["a",{}]` + "\n" + `{"queue":3}` + "\n" + `["b",{"done":true}]` + "\n", text: "ab", kinds: "c?c", flags: []string{"usage_missing"}},
 			{name: "cut", body: `["a",{"done":false}]` + "\n" + `["b"` + "\n", outcome: record.Malformed, detail: "not JSON", text: "a", kinds: "c?", flags: []string{"usage_missing"}},
 		},
 	}
