@@ -98,9 +98,13 @@ func (s *Spec) problems() problems {
 	ps.arrivals(&s.Arrivals)
 	sound := len(ps) == 0
 	ps.end(s, sound)
-	ps.prompts(&s.Prompts)
-	ps.replayable(s)
-	ps.lengths(s)
+	if len(s.Mix) > 0 {
+		ps.mix(s)
+	} else {
+		ps.prompts(&s.Prompts)
+		ps.replayable(s)
+		ps.lengths(s)
+	}
 	if l := s.Labels; len(l) > maxLabels {
 		ps.add("labels", fmt.Sprintf("has %d labels, at most %d are possible", len(l), maxLabels), "leave some out")
 	}

@@ -18,6 +18,9 @@ type generator struct {
 	phase record.Phase
 	salt  string // "": none
 
+	tenant string   // of all shots; "": none
+	mix    *mixture // nil: no parts
+
 	input, output func(u float64) config.Count // nil: not drawn
 	couple        func(u, v float64) float64   // nil: lengths are independent
 
@@ -44,6 +47,9 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 		g.caseName = "warm-up-"
 	}
 	switch {
+	case len(spec.Mix) > 0:
+		g.mix = newMixture(name, spec, seed, phase, salt)
+		return g
 	case set != nil && set.Trace != nil:
 		g.order = newPermutation(len(set.Trace.Rows), stream("order"))
 		if spec.Arrivals.Replay != nil && phase == record.Measured {
@@ -71,11 +77,17 @@ type writer struct {
 	source Source
 	rng    *rand.Rand // reads source
 	buf    []byte
+	parts  []*writer // of a mix
 }
 
 func (g *generator) writer() *writer {
 	w := &writer{generator: g}
 	w.rng = rand.New(&w.source)
+	if g.mix != nil {
+		for _, part := range g.mix.parts {
+			w.parts = append(w.parts, part.writer())
+		}
+	}
 	return w
 }
 
@@ -87,10 +99,14 @@ func (w *writer) at(s Stream, i int64) *rand.Rand {
 
 // shot makes shot i. Without text it leaves out what is asked.
 func (w *writer) shot(i int64, text bool) Shot {
+	if w.mix != nil {
+		return w.parts[w.mix.part(i)].shot(i, text)
+	}
 	s := Shot{
 		Index:       i,
 		Workload:    w.name,
 		Phase:       w.phase,
+		Tenant:      w.tenant,
 		IgnoreEOS:   w.spec.IgnoreEOS,
 		Stream:      isTrue(w.spec.Stream),
 		Temperature: w.spec.Temperature,

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -424,6 +425,13 @@ func (p *Plan) String() string {
 		}
 		fmt.Fprintf(&b, " %d requests", int64(p.spec.Requests))
 	}
+	for i, part := range p.spec.Mix {
+		sep := ", "
+		if i == 0 {
+			sep = "; "
+		}
+		fmt.Fprintf(&b, "%s%v %s", sep, part.Share, part.Tenant)
+	}
 	p.credit(&b)
 	return b.String()
 }
@@ -431,10 +439,18 @@ func (p *Plan) String() string {
 // credit says whose trace it is, so that the licence's attribution is in every
 // report, and what its clock hides.
 func (p *Plan) credit(b *strings.Builder) {
-	if name := p.spec.Preset; name != "" {
+	names := []string{p.spec.Preset}
+	for _, part := range p.spec.Mix {
+		names = append(names, part.Preset)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if name == "" {
+			continue
+		}
 		b.WriteString("; preset " + name)
 		if _, source, _ := preset(name); source != "" {
-			b.WriteString(" (lengths of the " + source + ")")
+			b.WriteString(" (after the " + source + ")")
 		}
 	}
 	if p.clients != nil {

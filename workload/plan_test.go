@@ -110,6 +110,8 @@ var specs = map[string]string{
 	"shared":      "arrivals: {poisson: 10/s}\nrequests: 120\nprompts: {synthetic: {quantiles: {percents: [0, 50, 100], values: [1, 40, 90]}}}\noutput: {lognormal: {median: 100, sigma: 0.9}}\ncorrelation: 0.6\nprefix: {share: 50%, groups: 3, reuse: 6}\nwarmup: {requests: 5}\n",
 	"clients":     "arrivals: {replay: {speed: 2, start: 9m}}\nfor: 3m\nprompts: {file: clients.tar, format: servegen}\nwarmup: {requests: 5}\n",
 	"later":       "arrivals: {replay: {start: 100s}}\nprompts: {file: conv.csv}\n",
+	"mix":         "arrivals: {gamma: {rate: 10/s, cv: 2}}\nfor: 20s\nmix:\n  - {tenant: gold, share: 70%, prompts: {synthetic: 20}, output: 9, labels: {tier: paid}}\n  - {tenant: free, share: 30%, preset: chat, output: 30, prompts: {synthetic: [3, 4]}, prefix: {tokens: 3}}\nwarmup: {requests: 5}\nlabels: {site: eu}\n",
+	"closed mix":  "arrivals: {concurrency: 5}\nrequests: 100\nmix:\n  - {tenant: a, share: 50%, prompts: {synthetic: 20}}\n  - {tenant: b, share: 50%, prompts: {synthetic: 10}, temperature: 1, ignore_eos: true, output: 3}\ntemperature: 0\n",
 	"closed":      "arrivals: {concurrency: 7, think: {exponential: {mean: 2s, max: 20s}}}\nfor: 60s\nrequests: 300\nprompts: {synthetic: [8, 16, 32]}\noutput: {normal: {mean: 64, stddev: 16}}\nwarmup: {requests: 14}\n",
 	"closed file": "arrivals: {concurrency: 16}\nrequests: 100\nprompts: {file: chat.jsonl, order: shuffled}\nsalt: false\nwarmup: {requests: 16}\n",
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // Spec is one workload of a suite, as the document has it. Its zero value is not
-// valid: arrivals and prompts, or a preset, and an end are needed. CheckConfig and Validate hold
+// valid: arrivals and prompts (or a mix), or a preset, and an end are needed. CheckConfig and Validate hold
 // the rules that go across fields.
 type Spec struct {
 	Preset      string            `yaml:"preset" oneof:"chat,rag-qa,code-completion,agent,long-tail,batch" doc:"a named workload, which fills in arrivals, prompts, output, prefix and correlation where they are left out"`
@@ -18,6 +18,7 @@ type Spec struct {
 	IgnoreEOS   bool              `yaml:"ignore_eos" doc:"ask the server to go on to the limit of output tokens, so that both variants do the same work"`
 	Prefix      Prefix            `yaml:"prefix" doc:"text that groups of requests share at their start, to exercise prefix caches"`
 	Salt        *bool             `yaml:"salt" doc:"start every prompt with a text of this run, so that no prefix cache of an earlier run flatters it; true by default"`
+	Mix         []Part            `yaml:"mix" doc:"parts with a tenant, a share of the requests and prompts of their own, instead of prompts"`
 	WarmUp      WarmUp            `yaml:"warmup" doc:"requests before the measured ones, with prompts of their own"`
 	Stream      *bool             `yaml:"stream" doc:"ask for a streamed answer; true by default"`
 	Temperature *float64          `yaml:"temperature" min:"0" max:"2" doc:"sampling temperature; left out: the server's default"`
@@ -84,6 +85,7 @@ func (Spec) ConfigSchema() map[string]any {
 	return map[string]any{"allOf": []any{config.SchemaOf(specFields{})}, "anyOf": []any{
 		map[string]any{"required": []any{"preset"}},
 		map[string]any{"required": []any{"arrivals", "prompts"}},
+		map[string]any{"required": []any{"arrivals", "mix"}},
 	}}
 }
 

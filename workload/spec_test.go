@@ -89,6 +89,10 @@ func TestSpecDecodes(t *testing.T) {
 			Spec{Arrivals: Arrivals{Diurnal: &Diurnal{Rates: []config.Rate{5, 3, 0}}}, For: minutes(5), Prompts: text(4)},
 		},
 		{
+			"arrivals: {poisson: 8/s}\nrequests: 9\nmix: [{tenant: gold, share: 70%, prompts: {synthetic: 20}, labels: {tier: paid}}, {tenant: free, share: 30%, preset: chat}]\n",
+			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Mix: []Part{{Tenant: "gold", Share: 0.7, Prompts: text(20), Labels: map[string]string{"tier": "paid"}}, {Tenant: "free", Share: 0.3, Preset: "chat"}}},
+		},
+		{
 			"preset: chat\nrequests: 9\n",
 			Spec{Preset: "chat", Requests: 9},
 		},
