@@ -141,7 +141,7 @@ func (d *Decoder) End(read uint32, yield func(*Event) error) error {
 		d.line = append(d.line, byteOrderMark[:d.bom]...)
 	}
 	d.ending = true
-	if len(d.line) > 0 && (d.line[0] != ':' || d.plain) {
+	if len(d.line) > 0 && d.line[0] != ':' {
 		if err := d.take(d.line, true, read, yield); err != nil {
 			d.err = err
 			return err

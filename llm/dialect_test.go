@@ -194,6 +194,8 @@ func FuzzDialects(f *testing.F) {
 	for _, s := range dialectSeeds() {
 		f.Add("", []byte(s))
 	}
+	f.Add("", []byte(`{"type":"message","content":[{"type":"tool_use","input":{`))
+	f.Add("", []byte(`["b",`))
 	f.Add("message_delta", []byte(`{"delta":{"stop_reason":"end_turn"},"index":-1}`))
 	f.Add("response.failed", []byte(`{"response":{"error":{"code":7}}}`))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {

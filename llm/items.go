@@ -88,7 +88,7 @@ func (c *chunk) readItems(data []byte, list, also string, item func(*chunk)) err
 		switch string(key) {
 		case list, also:
 			if c.peek() == '[' {
-				c.ended(nil)
+				c.seen, c.finished = 1, 1
 			}
 			for more := c.array(); more; more = c.nextElement() {
 				item(c)
@@ -101,7 +101,6 @@ func (c *chunk) readItems(data []byte, list, also string, item func(*chunk)) err
 			c.skip(0)
 		}
 	}
-	c.has &^= hasFinish
 	if len(c.texts[0]) > 0 {
 		c.content, c.payload = c.texts[0], len(c.texts[0])
 		c.has |= hasContent

@@ -406,10 +406,12 @@ func (c *chunk) array() bool {
 	return false
 }
 
-// raw consumes any value and returns it as it is written.
+// raw consumes any value and returns it as it is written; nil if it is broken.
 func (c *chunk) raw() []byte {
 	from := c.i
-	c.skip(0)
+	if c.skip(0); c.bad {
+		return nil
+	}
 	return c.b[from:c.i]
 }
 

@@ -55,6 +55,13 @@ func messagesRows() dialectRows {
 				text: "a", reasoning: "hm", kinds: "rrg??cfd", finish: "stop", prompt: n(12), output: n(2),
 			},
 			{
+				name: "thinking that is not shown", body: plain + messagesBlock(0, `{"type":"thinking","thinking":""}`) + messagesDelta(0, `{"type":"signature_delta","signature":"EqQB"}`) + close +
+					messagesBlock(1, `{"type":"text","text":"a"}`) + messagesEnd("end_turn", `{"output_tokens":500}`) + stop,
+				text: "a", kinds: "rrr?cfd", finish: "stop", prompt: n(12), output: n(500),
+			},
+			{name: "more tokens than text", body: plain + text + messagesEnd("end_turn", `{"output_tokens":500}`) + stop, text: "Hi", kinds: "rcfd", finish: "stop", prompt: n(12), flags: []string{"usage_inconsistent"}},
+			{name: "stop without a reason, behind the end of a block", body: plain + open + text + close + stop, text: "Hi", kinds: "rrc?d", prompt: n(12)},
+			{
 				name: "tools", body: plain + messagesBlock(1, `{"type":"tool_use","id":"toolu_1","name":"weather","input":{}}`) + messagesDelta(1, `{"type":"input_json_delta","partial_json":""}`) +
 					messagesDelta(1, `{"type":"input_json_delta","partial_json":"{\"city\": "}`) + messagesDelta(1, `{"type":"input_json_delta","partial_json":"\"Bern\"}"}`) +
 					messagesBlock(2, `{"type":"tool_use","id":"toolu_2","name":"time","input":{}}`) + messagesEnd("tool_use", `{"output_tokens":20}`) + stop,
@@ -89,7 +96,7 @@ func messagesRows() dialectRows {
 		},
 		body: []wireRow{
 			{
-				name: "message", body: `{"id":"msg_01","type":"message","role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"x"},{"type":"text","text":"Hello "},{"type":"text","text":"there"}],"stop_reason":"end_turn","usage":{"input_tokens":12,"cache_creation_input_tokens":null,"cache_read_input_tokens":8,"output_tokens":4}}`,
+				name: "message", body: `{"id":"msg_01","type":"message","role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"x"},{"type":"text","text":"He"},{"type":"text","text":"llo "},{"type":"text","text":"there"}],"stop_reason":"end_turn","usage":{"input_tokens":12,"cache_creation_input_tokens":null,"cache_read_input_tokens":8,"output_tokens":4}}`,
 				text: "Hello there", reasoning: "hm", kinds: "c", finish: "stop", prompt: n(20), output: n(4), cached: n(8), perEvent: []int64{4},
 			},
 			{

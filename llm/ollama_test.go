@@ -103,6 +103,16 @@ func TestOllamaRequest(t *testing.T) {
 	})
 }
 
+// TestLinesUnderAnotherName holds that a stream of lines is one whatever its
+// content type says.
+func TestLinesUnderAnotherName(t *testing.T) {
+	rows := ollamaRows()
+	for _, h := range []head{{status: 200, json: true}, {status: 200}} {
+		rec, a := replay(t, &rows.target, &Request{Stream: true}, h, &pieces{rest: [][]byte{[]byte(rows.stream[0].body)}})
+		compareRow(t, rows.stream[0], &rec, a, "lines")
+	}
+}
+
 // TestLinesAreBounded holds the limit of an event for JSON lines.
 func TestLinesAreBounded(t *testing.T) {
 	target := Target{API: APIOllama, MaxEvent: 100}

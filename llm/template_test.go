@@ -31,6 +31,7 @@ func templateRows() dialectRows {
 			{name: "plain", body: still + a + end, text: "ab", kinds: "?cf", finish: "stop", prompt: n(5), output: n(2), cached: n(4)},
 			{name: "reasoning", body: `data: {"why":"hm"}` + "\n\n" + a + end, text: "ab", reasoning: "hm", kinds: "gcf", finish: "stop", prompt: n(5), output: n(2), cached: n(4)},
 			{name: "second path", body: `data: {"out":null,"answer":"x"}` + "\n\n" + end, text: "x", kinds: "cf", finish: "stop", prompt: n(5), output: n(2), cached: n(4)},
+			{name: "first path empty", body: `data: {"out":[{"text":""}],"answer":"x"}` + "\n\n" + end, text: "x", kinds: "cf", finish: "stop", prompt: n(5), output: n(2), cached: n(4)},
 			{name: "done of others", body: a + eventDone, text: "ab", kinds: "cd", flags: missing},
 			{name: "error", body: a + `data: {"an.error":{"code":7,"message":"x"}}` + "\n\n", outcome: record.ErrorEvent, code: "7", detail: "x", text: "ab", kinds: "ce", flags: missing},
 			{name: "no error", body: `data: {"an.error":null,"answer":"x"}` + "\n\n" + end, text: "x", kinds: "cf", finish: "stop", prompt: n(5), output: n(2), cached: n(4)},
@@ -104,6 +105,9 @@ func TestTemplateFaultsComeTogether(t *testing.T) {
 func TestTemplateRefuses(t *testing.T) {
 	for _, request := range []string{
 		`{"p":"{{.Prompt}}"}`,
+		`{"p":{{json .Prompt}},"m":"{{.Model}}"}`,
+		`{"p":{{json .Prompt}},"n":{{.MaxTokens}}}`,
+		`{"p":{{json .Prompt}},"n":{{json (len .Stop)}}}`,
 		`{"p":{{.Prompt | printf "%q"}}}`,
 		`{"p":{{json .Prompt | html}}}`,
 		`{"p":{{json (html .Prompt)}}}`,

@@ -43,7 +43,7 @@ func readTGI(c *chunk, _, data []byte) error {
 	if c.peek() == '[' { // as the path / and older servers have it
 		if c.array() {
 			c.tgi()
-			c.nextElement() // another answer is left over, which close refuses
+			c.bad = c.nextElement() || c.bad // another answer
 		}
 		return c.close()
 	}

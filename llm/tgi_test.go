@@ -3,6 +3,8 @@ package llm
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,7 +68,15 @@ func TestTGIRequest(t *testing.T) {
 // the record, by both ways to the wire, and that no other API reads them.
 func TestTGITellsTimesInItsHead(t *testing.T) {
 	s := serve(t, func(_ int, p *peer) {
-		p.request()
+		req, err := http.ReadRequest(p.in)
+		if err != nil {
+			return
+		}
+		io.Copy(io.Discard, req.Body)
+		if !strings.HasSuffix(req.URL.Path, "/generate") && req.URL.Path != "/api/chat" {
+			io.WriteString(p, plain("404 Not Found", "text/plain", "asked for "+req.URL.Path))
+			return
+		}
 		io.WriteString(p, plain("200 OK", "application/json", `{"generated_text":"Hi","message":{"content":"Hi"},"details":{"finish_reason":"length","generated_tokens":2},"done":true}`,
 			"X-Compute-Type: 1-a100\r\nx-compute-time: 0.7\r\nx-total-time: 701\r\nX-Validation-Time: 0\r\nx-queue-time: 3\r\nx-inference-time: 698\r\nx-time-per-token: 349\r\n",
 			"x-prompt-tokens: 17\r\nx-generated-tokens: 2\r\nx-other-time: 5\r\nx-queue-time: later\r\n"))
