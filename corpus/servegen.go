@@ -64,8 +64,9 @@ func (t Table) At(u float64) int32 {
 const (
 	maxMember  = 64 << 20
 	maxClients = 10_000
-	maxWindows = 100_000 // of a client
-	maxEntries = 1 << 25 // of all tables
+	maxWindows = 100_000   // of a client, and as many of lengths
+	maxRows    = 2_000_000 // windows of all clients
+	maxEntries = 1 << 25   // of all tables
 	minShape   = 0.005
 	maxShape   = 10_000
 	lowestK    = 0.2 // shape of a Weibull distribution, of CV 15.8
@@ -188,8 +189,8 @@ func (c *clientele) trace(name string, id int, data []byte) error {
 		switch {
 		case err == nil && len(all) > 0 && w.at <= all[len(all)-1].at:
 			err = bad("", "the window is not after the one before it")
-		case len(all) == maxWindows:
-			return &Fault{File: c.name + ": " + name, Line: line, What: fmt.Sprintf("more than %d windows", maxWindows)}
+		case len(all) == maxWindows || c.rows > maxRows:
+			return &Fault{File: c.name + ": " + name, Line: line, What: fmt.Sprintf("more than %d windows of a client, or %d in all", maxWindows, maxRows), Hint: "pack fewer clients"}
 		}
 		if err == nil {
 			c.windows[id] = append(all, w)
@@ -252,6 +253,9 @@ func (c *clientele) dataset(name string, id int, data []byte) error {
 		at, ok := fixedPoint([]byte(key), 0)
 		if !ok || at > maxSpan/second {
 			return bad("", "not the start of a window in seconds: %s", quote(key))
+		}
+		if len(c.lengths[id]) == maxWindows {
+			return bad("", "more than %d windows", maxWindows)
 		}
 		s := start{at: at}
 		err := in.object(func(field string) error {

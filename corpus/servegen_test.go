@@ -124,10 +124,15 @@ func TestServeGenFaults(t *testing.T) {
 	const at = "x: chunk-0-dataset.json:1: column 24: \"input_tokens\": "
 	without := small()
 	delete(without, "m/chunk-0-trace.csv")
+	var many strings.Builder
+	for i := range maxWindows + 1 {
+		fmt.Fprintf(&many, "%d,1,1,,0,0\n", i)
+	}
 	for name, tt := range map[string]struct {
 		in   []byte
 		want string
 	}{
+		"many windows":     {change("chunk-0-trace.csv", many.String()), "x: chunk-0-trace.csv:100001: more than 100000 windows"},
 		"empty":            {nil, "x: no client asks anything"},
 		"text":             {[]byte("0,0,0,,0,0\n"), "x: the archive is broken"},
 		"half":             {change("a", "")[:200], "x: the archive is broken"},

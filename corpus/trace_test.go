@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 const traces = "../../shared/data/traces/"
@@ -317,6 +319,20 @@ func TestReadBurstGPT(t *testing.T) {
 	if set, err := Read("b.csv", strings.NewReader(newer), "burstgpt"); err != nil || set.Trace.Rows[0].Input != 472 {
 		t.Errorf("newer release: %v", err)
 	}
+}
+
+// TestCivilAgreesWithTheCalendar compares with package time, which the package
+// itself may not import.
+func TestCivilAgreesWithTheCalendar(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(rapid.Int64Range(0, 7_289_000_000).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "fraction")).UTC()
+		for _, form := range []string{"2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.000000000Z", "2006-01-02 15:04:05.000000000+00:00"} {
+			text := at.Format(form)
+			if got, err := civil(text); err != nil || got != at.UnixNano() {
+				t.Fatalf("civil(%s) = %d, %v, want %d", text, got, err, at.UnixNano())
+			}
+		}
+	})
 }
 
 func TestTraceFaults(t *testing.T) {

@@ -342,7 +342,7 @@ func (d *Diurnal) walk(float64, Stream) func() (piece, bool) {
 	}
 	k := min(int(float64(d.Start)/length), len(points)-1)
 	first := line(k)
-	if gone := max(0, float64(d.Start)-float64(k)*length); gone > 0 {
+	if gone := max(0, float64(d.Start)-float64(float64(k)*length)); gone > 0 {
 		first.rate = max(0, first.rate+float64(first.slope*(gone/1e9)))
 		first.length = max(0, length-gone)
 	}

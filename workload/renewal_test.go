@@ -97,7 +97,7 @@ func TestRenewalCVs(t *testing.T) {
 // the rate times their length. A process that starts at an arrival has
 // (CV²−1)/2 more of them.
 func TestRenewalIsStationary(t *testing.T) {
-	const plans = 20_000
+	const plans = 8_000
 	for _, p := range []process{gammaProcess(&Renewal{CV: 3}), weibullProcess(&Renewal{CV: 3}), gammaProcess(&Renewal{CV: 0.5}), weibullProcess(&Renewal{CV: 0.5})} {
 		for _, length := range []float64{0.5, 5} {
 			counts := make([]float64, plans)
