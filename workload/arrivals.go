@@ -176,7 +176,7 @@ func (a *arrivals) add(sum uint64, i int64) uint64 {
 }
 
 // count returns the number of arrivals, and the instant of the last one when
-// the limit ended them. It takes about 0.1 µs an arrival when they are random.
+// the limit ended them. It takes 0.1 to 0.4 µs an arrival when they are random.
 func (a *arrivals) count() (n int64, last time.Duration, limited bool) {
 	if !a.random() {
 		if exact := math.Ceil(a.profile.total - 0.5); exact <= float64(a.limit) {
