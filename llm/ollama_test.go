@@ -51,6 +51,7 @@ func ollamaRows() dialectRows {
 			row(wireRow{name: "last text with the end", body: text + strings.Replace(end, `"content":""`, `"content":"a"`, 1), text: "Hia", kinds: "cc", finish: "stop"}),
 			row(wireRow{name: "no output", body: end, outcome: record.EmptyOutput, detail: "without output", kinds: "f", finish: "stop"}),
 			{name: "prompt in the cache", body: text + `{"message":{"content":""},"done":true,"done_reason":"stop","eval_count":1}` + "\n", text: "Hi", kinds: "cf", finish: "stop", output: n(1)},
+			{name: "no times", body: text + `{"done":true,"done_reason":"stop","prompt_eval_count":26,"eval_count":2,"load_duration":"x"}` + "\n", text: "Hi", kinds: "cf", finish: "stop", prompt: n(26), output: n(2)},
 			{name: "no counts", body: text + `{"done":true,"done_reason":"stop","total_duration":-5,"load_duration":"x"}` + "\n", text: "Hi", kinds: "cf", finish: "stop", flags: missing},
 			{name: "error", body: text + `{"error":"llama runner process has terminated"}` + "\n", outcome: record.ErrorEvent, detail: "has terminated", text: "Hi", kinds: "ce", flags: missing},
 			{name: "cut", body: text + text, outcome: record.Truncated, detail: "after 2 events", text: "HiHi", kinds: "cc", flags: missing},

@@ -209,3 +209,16 @@ func TestPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestTemplateProbe holds that a server which refuses a GET of its one path is
+// alive, but not one that is not ready or refuses the key.
+func TestTemplateProbe(t *testing.T) {
+	for status, alive := range map[string]bool{"400 Bad Request": true, "405 Method Not Allowed": true, "422 No": true, "200 OK": true, "401 Unauthorized": false, "503 Busy": false} {
+		s := serve(t, bare(plain(status, "text/plain", "x")))
+		target := templateRows().target
+		target.URL = s.url() + target.URL
+		if err := client(t, target).Probe(t.Context()); (err == nil) != alive {
+			t.Errorf("%s: Probe = %v", status, err)
+		}
+	}
+}
