@@ -69,6 +69,15 @@ func TestNoWayToPassWithoutServing(t *testing.T) {
 			[]string{"p99(tpot) <= 30ms", "p99(itl) <= 30ms", "p99(icl) <= 30ms", "p99(gap.max) <= 30ms", "mean(tpot) <= 30ms"},
 		},
 		{
+			"a proxy holds every stream back", 800, func(_ int, r *record.Record) {
+				last := r.Events[len(r.Events)-1].At
+				for k := range r.Events {
+					r.Events[k].At = last + record.Instant(k*1000)
+				}
+			}, nil,
+			[]string{"p95(tpot) <= 30ms", "p99(icl) <= 30ms", "mean(tpot) <= baseline * 1.05", "p99(gap.max) <= 1s"},
+		},
+		{
 			"answers cut short", 800, func(i int, r *record.Record) {
 				if i%4 != 0 {
 					r.Events, r.Output = r.Events[:4], record.Tokens(4)
@@ -127,6 +136,30 @@ func TestConfidenceIsWorthTheWord(t *testing.T) {
 		err := config.Decode("c.yaml", []byte("version: 1\nconfidence: "+text+"\nclauses: [{need: p50(ttft) <= 1s}]\n"), &c)
 		if sound := err == nil && len(Lint(&c, nil)) == 0; sound != ok {
 			t.Errorf("confidence %s: sound %v (%v), want %v", text, sound, err, ok)
+		}
+	}
+}
+
+// A fast engine is not taken for a proxy that buffers: its first token is early
+// in the answer, or its gaps are its pace.
+func TestFastEnginesAreNotHeldBack(t *testing.T) {
+	for name, gap := range map[string]time.Duration{"0.1 ms a token behind a short prefill": 100 * time.Microsecond, "0.3 ms a token behind a long one": 300 * time.Microsecond} {
+		first := 200 * time.Microsecond
+		if gap > 200*time.Microsecond {
+			first = 50 * time.Millisecond
+		}
+		recs := served("candidate", 400, func(_ int, r *record.Record) {
+			for k := range r.Events {
+				r.Events[k].At = r.Send + record.Instant(first+time.Duration(k)*gap)
+			}
+		})
+		need, err := ParseNeed("p95(tpot) <= 30ms")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := Evaluate(&Contract{Clauses: []Clause{{Need: need}}}, Evidence{Records: recs, Candidate: "candidate"})
+		if v.Grade != Pass {
+			t.Errorf("%s: %s: %s", name, v.Grade, v.Reason)
 		}
 	}
 }
