@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
@@ -24,30 +25,29 @@ func TestBrokenDocuments(t *testing.T) {
 	}
 	documents := 0
 	for _, path := range archives {
-		raw, err := os.ReadFile(path)
+		archive, err := txtar.ParseFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		comment, files := parseArchive(string(raw))
 		wants := make(map[string]string)
-		for _, f := range files {
-			if name, ok := strings.CutSuffix(f.name, ".want"); ok {
-				wants[name] = f.data
+		for _, f := range archive.Files {
+			if name, ok := strings.CutSuffix(f.Name, ".want"); ok {
+				wants[name] = string(f.Data)
 			}
 		}
-		out := comment
-		for _, f := range files {
-			ext := filepath.Ext(f.name)
+		out := &txtar.Archive{Comment: archive.Comment}
+		for _, f := range archive.Files {
+			ext := filepath.Ext(f.Name)
 			if ext == ".want" {
 				continue
 			}
 			documents++
-			name := strings.TrimSuffix(f.name, ext)
-			data := []byte(f.data)
+			name := strings.TrimSuffix(f.Name, ext)
+			data := f.Data
 			if ext == ".quoted" {
-				s, err := strconv.Unquote(strings.TrimSpace(f.data))
+				s, err := strconv.Unquote(strings.TrimSpace(string(f.Data)))
 				if err != nil {
-					t.Fatalf("%s: %s: %v", path, f.name, err)
+					t.Fatalf("%s: %s: %v", path, f.Name, err)
 				}
 				data = []byte(s)
 			}
@@ -57,13 +57,13 @@ func TestBrokenDocuments(t *testing.T) {
 				got = err.Error() + "\n"
 				checkPlaces(t, data, err)
 			}
-			out += "-- " + f.name + " --\n" + f.data + "-- " + name + ".want --\n" + got
+			out.Files = append(out.Files, f, txtar.File{Name: name + ".want", Data: []byte(got)})
 			if diff := cmp.Diff(wants[name], got); diff != "" && !*update {
 				t.Errorf("%s: %s (-want +got):\n%s", path, name, diff)
 			}
 		}
 		if *update {
-			if err := os.WriteFile(path, []byte(out), 0o666); err != nil {
+			if err := os.WriteFile(path, txtar.Format(out), 0o666); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -71,25 +71,6 @@ func TestBrokenDocuments(t *testing.T) {
 	if documents < 40 {
 		t.Errorf("%d broken documents, want at least 40", documents)
 	}
-}
-
-// file is a part of a txtar archive.
-type file struct{ name, data string }
-
-// parseArchive reads the txtar format: a comment, and files each below a line
-// "-- name --". Every line ends in a newline.
-func parseArchive(s string) (comment string, files []file) {
-	for line := range strings.Lines(s) {
-		name, marker := strings.CutPrefix(line, "-- ")
-		if name, ok := strings.CutSuffix(name, " --\n"); marker && ok {
-			files = append(files, file{name: name})
-		} else if len(files) == 0 {
-			comment += line
-		} else {
-			files[len(files)-1].data += line
-		}
-	}
-	return comment, files
 }
 
 // checkPlaces fails unless every fault stands inside the document, in order.
@@ -133,23 +114,23 @@ func TestSyntaxErrorsAreFoundInLargeFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, files := parseArchive(string(raw))
+	files := txtar.Parse(raw).Files
 	for _, f := range files {
-		if filepath.Ext(f.name) != ".yaml" {
+		if filepath.Ext(f.Name) != ".yaml" {
 			continue
 		}
 		for _, lines := range []int{1, 300, 500, 2000} {
 			pad := strings.Repeat("# "+strings.Repeat("x", 50)+"\n", lines)
 			var v sample
-			alone, _ := errors.AsType[Fault](Decode("x.yaml", []byte(f.data), &v))
-			moved, _ := errors.AsType[Fault](Decode("x.yaml", []byte(pad+f.data), &v))
+			alone, _ := errors.AsType[Fault](Decode("x.yaml", f.Data, &v))
+			moved, _ := errors.AsType[Fault](Decode("x.yaml", []byte(pad+string(f.Data)), &v))
 			moved.Line -= lines
 			if len(pad) > tried {
 				if moved.What != alone.What || moved.Line < 1 || moved.Line > alone.Line+1 {
-					t.Errorf("%s after %d lines: %v, want at or before %v", f.name, lines, moved, alone)
+					t.Errorf("%s after %d lines: %v, want at or before %v", f.Name, lines, moved, alone)
 				}
 			} else if diff := cmp.Diff(alone, moved); diff != "" {
-				t.Errorf("%s after %d lines (-alone +moved):\n%s", f.name, lines, diff)
+				t.Errorf("%s after %d lines (-alone +moved):\n%s", f.Name, lines, diff)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // FuzzDecode checks that no document panics, that every fault stands inside of
@@ -23,13 +24,13 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		_, files := parseArchive(string(data))
+		files := txtar.Parse(data).Files
 		for _, file := range files {
-			switch filepath.Ext(file.name) {
+			switch filepath.Ext(file.Name) {
 			case ".yaml":
-				f.Add([]byte(file.data))
+				f.Add(file.Data)
 			case ".quoted":
-				s, err := strconv.Unquote(strings.TrimSpace(file.data))
+				s, err := strconv.Unquote(strings.TrimSpace(string(file.Data)))
 				if err != nil {
 					f.Fatal(err)
 				}

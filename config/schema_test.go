@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 )
@@ -125,19 +126,19 @@ func TestSchemaRefusesBrokenDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, files := parseArchive(string(data))
+	files := txtar.Parse(data).Files
 	for _, f := range files {
-		if !strings.HasSuffix(f.name, ".yaml") {
+		if !strings.HasSuffix(f.Name, ".yaml") {
 			continue
 		}
-		if why := beyond[f.name]; why != "" {
-			if validate(f.data) != nil {
-				t.Errorf("the schema refuses %s, which it was thought not to (%s)", f.name, why)
+		if why := beyond[f.Name]; why != "" {
+			if validate(string(f.Data)) != nil {
+				t.Errorf("the schema refuses %s, which it was thought not to (%s)", f.Name, why)
 			}
 			continue
 		}
-		if validate(f.data) == nil {
-			t.Errorf("the schema accepts %s:\n%s", f.name, f.data)
+		if validate(string(f.Data)) == nil {
+			t.Errorf("the schema accepts %s:\n%s", f.Name, f.Data)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/assay-llm/assay/config"
 )
@@ -47,67 +48,31 @@ func each(t *testing.T, dir string, run func(*testing.T, map[string]string) map[
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
+			a, err := txtar.ParseFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := parseArchive(string(data))
-			out := run(t, a.files)
+			in := make(map[string]string)
+			for _, f := range a.Files {
+				in[f.Name] = string(f.Data)
+			}
+			out := run(t, in)
 			for _, name := range slices.Sorted(maps.Keys(out)) {
 				got := out[name]
 				if *update {
-					a.set(name, got)
-				} else if want := a.files[name]; want != got {
+					a.Files = slices.DeleteFunc(a.Files, func(f txtar.File) bool { return f.Name == name })
+					a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(got)})
+				} else if want := in[name]; want != got {
 					t.Errorf("%s of %s (-want +got):\n%s", name, file, cmp.Diff(want, got))
 				}
 			}
 			if *update {
-				if err := os.WriteFile(file, []byte(a.String()), 0o644); err != nil {
+				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
 		})
 	}
-}
-
-// archive is a txtar archive: a comment, then files behind "-- NAME --" lines.
-type archive struct {
-	comment string
-	names   []string
-	files   map[string]string
-}
-
-func parseArchive(data string) *archive {
-	a := &archive{files: map[string]string{}}
-	name := ""
-	for line := range strings.Lines(data) {
-		if rest, ok := strings.CutPrefix(line, "-- "); ok && strings.HasSuffix(strings.TrimSpace(rest), " --") {
-			name = strings.TrimSuffix(strings.TrimSpace(rest), " --")
-			a.set(name, "")
-			continue
-		}
-		if name == "" {
-			a.comment += line
-		} else {
-			a.files[name] += line
-		}
-	}
-	return a
-}
-
-func (a *archive) set(name, data string) {
-	if _, ok := a.files[name]; !ok {
-		a.names = append(a.names, name)
-	}
-	a.files[name] = data
-}
-
-func (a *archive) String() string {
-	s := a.comment
-	for _, name := range a.names {
-		s += "-- " + name + " --\n" + a.files[name]
-	}
-	return s
 }
 
 func decode(t testing.TB, yaml string) *Contract {
