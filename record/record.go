@@ -191,7 +191,7 @@ type Flag uint32
 
 // The flags.
 const (
-	FlagNoDone            Flag = 1 << iota // finish_reason seen, but the stream ended without [DONE]
+	FlagNoDone            Flag = 1 << iota // one terminal of two: a stream without [DONE], a whole answer without finish_reason
 	FlagUsageMissing                       // the server sent no usage
 	FlagUsageInconsistent                  // usage contradicts itself or the text
 	FlagTokensFromEvents                   // Output counts payload events, since the variant says so
@@ -268,7 +268,7 @@ type Record struct {
 	Status  int    // HTTP status; 0: no answer
 	Code    string // the server's own error code, bounded and printable
 	Detail  string // what went wrong, bounded and printable; never prompt, key or output text
-	Finish  string // finish_reason as sent
+	Finish  string // why the answer ended, in OpenAI's words (stop, length, tool_calls …) where the API has others; else as sent
 	Flags   Flag
 
 	// Tokens as the server counts them.
