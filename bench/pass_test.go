@@ -319,9 +319,9 @@ func TestKilledRun(t *testing.T) {
 				t.Errorf("the ledger has %d of %d", offered, want)
 			}
 
-			repair, err := Mend(dir)
-			if err != nil || repair != r.Repair {
-				t.Fatalf("Mend = %+v, %v, want %+v", repair, err, r.Repair)
+			done, err := Mend(dir)
+			if err != nil || done.Repair != r.Repair || !done.Sealed || done.Records != int64(want) {
+				t.Fatalf("Mend = %+v, %v, want %d records and %+v", done, err, want, r.Repair)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "records.parquet")); err != nil {
 				t.Errorf("the mended run is not sealed: %v", err)
@@ -333,7 +333,7 @@ func TestKilledRun(t *testing.T) {
 			if o.Verdict.Grade != contract.Inconclusive || o.Repair.Torn() || len(o.Records) != want || o.Manifest.State == StateRunning {
 				t.Errorf("after mending: %s, %+v, %d records, state %s", o.Verdict.Grade, o.Repair, len(o.Records), o.Manifest.State)
 			}
-			if again, err := Mend(dir); err != nil || again.Torn() {
+			if again, err := Mend(dir); err != nil || again.Repair.Torn() {
 				t.Errorf("mending twice = %+v, %v", again, err)
 			}
 		})

@@ -173,37 +173,46 @@ func (r *Result) write() error {
 	return nil
 }
 
+// Mended is what Mend found and did.
+type Mended struct {
+	Records int64         // in the run's sealed table
+	Sealed  bool          // by Mend, now; false: the run had ended by itself
+	Repair  record.Repair // what was cut; zero when nothing was
+}
+
 // Mend repairs the torn journal of a run that was killed, seals its records,
 // writes into the manifest how the run ended, and says what was kept and cut. Of a
 // sealed run that ended by itself it changes nothing.
-func Mend(dir string) (record.Repair, error) {
+func Mend(dir string) (Mended, error) {
 	m, err := record.ReadManifest(record.OS(), dir)
 	if err != nil {
-		return record.Repair{}, fmt.Errorf("mending the run %s: %w\n  hint: name a run directory, such as runs/ID", dir, err)
+		return Mended{}, fmt.Errorf("mending the run %s: %w\n  hint: name a run directory, such as runs/ID", dir, err)
 	}
 	repair, err := record.Mend(record.OS(), dir) // fails while the run still goes on
 	if err != nil {
-		return repair, err
+		return Mended{}, err
 	}
 	if err := record.Seal(record.OS(), dir); err != nil {
-		return repair, fmt.Errorf("sealing the records of %s: %w", dir, err)
-	}
-	if m.State != StateRunning && !repair.Torn() {
-		return repair, nil
+		return Mended{Repair: repair}, fmt.Errorf("sealing the records of %s: %w", dir, err)
 	}
 	records, _, err := record.ReadAll(record.OS(), dir)
 	if err != nil {
-		return repair, fmt.Errorf("reading the records of %s: %w", dir, err)
+		return Mended{Repair: repair}, fmt.Errorf("reading the records of %s: %w", dir, err)
 	}
+	done := Mended{Records: int64(len(records)), Repair: repair}
+	if m.State != StateRunning && !repair.Torn() {
+		return done, nil
+	}
+	done.Sealed = true
 	m.Ledger = record.Ledger(records)
 	m.State = StateFailed
-	m.Client = uncertified
+	m.Client = record.Certificate{Reasons: []string{"the run was killed: nobody certified its client"}}
 	m.Notes = append(m.Notes, "the run was killed; its journal was mended: "+repair.String())
 	if err := record.WriteManifest(record.OS(), dir, m); err != nil {
-		return repair, fmt.Errorf("writing the manifest of %s: %w", dir, err)
+		return done, fmt.Errorf("writing the manifest of %s: %w", dir, err)
 	}
-	return repair, nil
+	return done, nil
 }
 
 // uncertified is the certificate of a client that was killed before it had one.
-var uncertified = record.Certificate{Reasons: []string{"the run still goes on, or was killed: nobody certified its client"}}
+var uncertified = record.Certificate{Reasons: []string{"the run still goes on, or was killed (then: assay mend RUN): nobody certified its client"}}

@@ -75,6 +75,16 @@ func (e *TargetError) Error() string {
 // Unwrap returns what happened.
 func (e *TargetError) Unwrap() error { return e.Err }
 
+// A SetupError says that something the suite refers to is not there: a secret, a
+// certificate. It is the user's to mend, not the target's.
+type SetupError struct{ Err error }
+
+// Error says what is missing.
+func (e *SetupError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is missing.
+func (e *SetupError) Unwrap() error { return e.Err }
+
 // run is one run under way.
 type run struct {
 	suite    *Suite
@@ -226,7 +236,7 @@ func (r *run) connect(ctx, engines context.Context) (waits []func() error, err e
 	for i, v := range r.variants {
 		target, err := v.spec.target(r.suite, r.opts.Getenv)
 		if err != nil {
-			return waits, fmt.Errorf("preparing %s: %w", v.name, err)
+			return waits, &SetupError{fmt.Errorf("preparing %s: %w", v.name, err)}
 		}
 		if v.spec.Sim != nil {
 			url, wait, err := serveSim(engines, *v.spec.Sim)

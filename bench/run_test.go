@@ -517,8 +517,8 @@ contract: {clauses: [{need: median(ttft) <= 1h}]}
 	if err := os.Remove(filepath.Join(r.Dir, "records.parquet.tmp")); err != nil {
 		t.Fatal(err)
 	}
-	if repair, err := Mend(r.Dir); err != nil || repair.Torn() {
-		t.Fatalf("Mend = %+v, %v", repair, err)
+	if done, err := Mend(r.Dir); err != nil || done.Repair.Torn() {
+		t.Fatalf("Mend = %+v, %v", done, err)
 	}
 	o := checkSameWhenOpened(t, r)
 	if _, err := os.Stat(filepath.Join(r.Dir, "records.parquet")); err != nil || o.Manifest.State != StateFailed || len(o.Records) != 50 {

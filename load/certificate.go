@@ -39,7 +39,7 @@ func lagReasons(records []record.Record) (reasons []string) {
 		if r.Phase != record.Measured {
 			continue
 		}
-		if lag, ok := ownLag(r); ok {
+		if lag, ok := r.OwnLag(); ok {
 			send = append(send, lag)
 		}
 		if first := r.First(); first != nil {

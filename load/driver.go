@@ -180,6 +180,20 @@ func (d *Driver) sendOpen(f *flight, index int, begin time.Time) time.Time {
 	return end
 }
 
+// quick is how soon a request of a closed loop must fail for its user to hold
+// back before the next one. Without that, users of a server that refuses them at
+// once would send as fast as the client can.
+const quick = 100 * time.Millisecond
+
+// pause is how long a user holds back after so many quick failures in a row: from
+// 50 ms, doubling, to a second. It is no part of any latency.
+func pause(refused int) time.Duration {
+	if refused == 0 {
+		return 0
+	}
+	return min(50*time.Millisecond<<min(refused-1, 10), time.Second)
+}
+
 // user is one virtual user of a closed loop.
 type user struct {
 	next    func() (workload.Shot, bool)
@@ -228,6 +242,7 @@ func (d *Driver) sendClosed(f *flight, index int, begin time.Time) time.Time {
 	for _, u := range d.users {
 		users.Go(func() {
 			waiter := pace.Plain()
+			refused := 0
 			for due, first := begin, true; ; first = false {
 				shot := u.peek()
 				if shot == nil || limit >= 0 && shot.Index >= limit {
@@ -242,8 +257,13 @@ func (d *Driver) sendClosed(f *flight, index int, begin time.Time) time.Time {
 					return
 				}
 				u.held = nil
-				f.do(job{shot: *shot, due: due})
-				due = time.Now()
+				outcome := f.do(job{shot: *shot, due: due})
+				if took := time.Since(due); outcome.Group() == record.GroupFailed && took < quick {
+					refused++
+				} else {
+					refused = 0
+				}
+				due = time.Now().Add(pause(refused))
 			}
 		})
 	}

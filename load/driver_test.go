@@ -290,6 +290,30 @@ func TestClosedLoopWaitsForAnswerAndThinkTime(t *testing.T) {
 	})
 }
 
+// refuser fails every request at once.
+type refuser struct{}
+
+func (refuser) Do(_ context.Context, epoch time.Time, _ *llm.Request, rec *record.Record) llm.Answer {
+	rec.Outcome = record.Dial
+	rec.EOF = record.At(time.Since(epoch))
+	return llm.Answer{}
+}
+
+func TestClosedLoopHoldsBackFromADeadServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recs, _ := drive(t, Config{Plan: plan(t, "{arrivals: {concurrency: 2}, for: 60s, prompts: {synthetic: 5}, output: 1}"), Client: refuser{}})
+		// Five pauses of .05 to .8 s, then one a second, for each of two users.
+		if n := len(recs); n < 100 || n > 130 {
+			t.Errorf("%d requests to a dead server in a minute, want about 2 a second", n)
+		}
+		for _, r := range recs {
+			if lag, _ := r.EOF.Sub(r.Due); lag > time.Millisecond {
+				t.Fatalf("shot %d: the pause counts as latency: %v", r.Shot, lag)
+			}
+		}
+	})
+}
+
 func TestWarmUpIsMarkedAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept sink

@@ -116,8 +116,8 @@ func (f *flight) waitBelowCap() bool {
 	return f.sending.Err() == nil
 }
 
-// do sends one job and hands its record over.
-func (f *flight) do(j job) {
+// do sends one job, hands its record over and returns its outcome.
+func (f *flight) do(j job) record.Outcome {
 	cfg := &f.d.cfg
 	rec := f.record(j)
 	rec.Admit = f.d.instant(time.Now())
@@ -129,7 +129,9 @@ func (f *flight) do(j job) {
 		rec.Outcome = record.TotalTimeout
 		rec.Detail = fmt.Sprintf("not done %v after the end of the schedule", cfg.Drain)
 	}
-	f.deliver(rec, answer)
+	outcome := rec.Outcome
+	f.deliver(rec, answer) // which gives the record away
+	return outcome
 }
 
 func (f *flight) drop(j job, why record.Outcome, detail string) {

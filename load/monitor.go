@@ -105,7 +105,7 @@ func (m *Monitor) observe(r *record.Record) {
 	defer m.mu.Unlock()
 	if s := m.ofLocked(r.Send); s != nil {
 		s.Sent++
-		if lag, ok := ownLag(r); ok {
+		if lag, ok := r.OwnLag(); ok {
 			s.send.add(lag)
 		}
 	}
@@ -133,23 +133,6 @@ func (m *Monitor) observe(r *record.Record) {
 			s.StampLagMax = max(s.StampLagMax, e.Lag)
 		}
 	}
-}
-
-// ownLag is how late the client sent for reasons of its own: from the due
-// instant to the first byte, less the wait for the cap (which has its own
-// count) and less dialling (which is the network's and the server's).
-func ownLag(r *record.Record) (time.Duration, bool) {
-	lag, ok := r.Send.Sub(r.Due)
-	if !ok {
-		return 0, false
-	}
-	if wait, ok := r.Admit.Sub(r.Due); ok && r.Flags&record.FlagDelayedByCap != 0 {
-		lag -= wait
-	}
-	if dial, ok := r.ConnEnd.Sub(r.ConnStart); ok && !r.Reused {
-		lag -= dial
-	}
-	return max(lag, 0), true
 }
 
 // rows returns the seconds in order, with their quantiles.

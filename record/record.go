@@ -289,6 +289,23 @@ type Record struct {
 // Success reports whether the request completed.
 func (r *Record) Success() bool { return r.Outcome == OK }
 
+// OwnLag returns how late the client sent for reasons of its own: from the due
+// instant to the first byte, less the wait for the cap (which has its own count)
+// and less dialling (which is the network's and the server's). It is what a
+// certificate of the client judges; ok is false when nothing was sent.
+func (r *Record) OwnLag() (lag time.Duration, ok bool) {
+	if lag, ok = r.Send.Sub(r.Due); !ok {
+		return 0, false
+	}
+	if wait, ok := r.Admit.Sub(r.Due); ok && r.Flags&FlagDelayedByCap != 0 {
+		lag -= wait
+	}
+	if dial, ok := r.ConnEnd.Sub(r.ConnStart); ok && !r.Reused {
+		lag -= dial
+	}
+	return max(lag, 0), true
+}
+
 // First returns the first payload event, or nil.
 func (r *Record) First() *Event { return r.payload(0) }
 

@@ -138,7 +138,7 @@ type Series struct {
 type Client struct {
 	record.Certificate
 	Line       string         `json:"line"`
-	SendLagP99 *time.Duration `json:"send_lag_p99_ns"` // of all measured requests; null: none was sent
+	SendLagP99 *time.Duration `json:"send_lag_p99_ns"` // the client's own, of all measured requests; null: none was sent
 }
 
 // Build gathers everything that a report shows. The verdict may be nil when

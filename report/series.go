@@ -295,7 +295,7 @@ func client(m *record.Manifest, records []record.Record, d *Document) Client {
 	var lags []time.Duration
 	for i := range records {
 		if r := &records[i]; r.Phase == record.Measured {
-			if lag, ok := r.Send.Sub(r.Due); ok {
+			if lag, ok := r.OwnLag(); ok {
 				lags = append(lags, lag)
 			}
 		}
@@ -305,7 +305,7 @@ func client(m *record.Manifest, records []record.Record, d *Document) Client {
 		slices.Sort(lags)
 		p99 := lags[min(n-1, int(math.Ceil(.99*float64(n)))-1)]
 		c.SendLagP99 = &p99
-		lag = "send lag p99 " + span(p99)
+		lag = "own send lag p99 " + span(p99)
 	}
 	switch {
 	case c.Fit:

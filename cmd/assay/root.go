@@ -112,9 +112,12 @@ func (c *console) exit(err error) int {
 	code := exitUsage // what cobra finds wrong is the user's
 	var own *exit
 	var target *bench.TargetError
+	var setup *bench.SetupError
 	switch {
 	case errors.Is(err, errInterrupted):
 		code = exitInterrupted
+	case errors.As(err, &setup):
+		code = exitUsage
 	case errors.As(err, &own):
 		code = own.code
 	case errors.As(err, &target):

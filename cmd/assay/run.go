@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-llm/assay/bench"
+	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/report"
 )
 
@@ -87,6 +88,7 @@ func (c *console) measure(ctx context.Context, cmd *cobra.Command, s *bench.Suit
 	if shown := c.show(r, f.json); shown != nil {
 		err = errors.Join(err, shown)
 	}
+	offered, failed := c.account(r)
 	switch {
 	case errors.Is(err, errInterrupted):
 		c.notice("interrupted: %d records kept in %s", len(r.Records), r.Dir)
@@ -95,10 +97,49 @@ func (c *console) measure(ctx context.Context, cmd *cobra.Command, s *bench.Suit
 		return &exit{exitUnmeasured, err}
 	case r.Judged():
 		return ofGrade(r.Verdict.Grade)
+	case offered > 0 && float64(failed) > unserved*float64(offered):
+		return &exit{code: exitUnmeasured}
 	case !r.Manifest.Client.Fit:
 		return &exit{code: exitInconclusive}
 	}
 	return nil
+}
+
+// unserved is the share of failed requests from which on nothing was measured
+// but that nobody serves.
+const unserved = 0.99
+
+// account tells on stderr what a reader of the numbers should not have to look
+// for: that many requests failed and how, and what helps an unfit client. It
+// returns how many measured requests were offered and how many failed.
+func (c *console) account(r *bench.Result) (offered, failed int) {
+	how := make(map[string]int)
+	most := ""
+	for i := range r.Records {
+		rec := &r.Records[i]
+		if rec.Phase != record.Measured {
+			continue
+		}
+		offered++
+		if rec.Outcome.Group() != record.GroupFailed {
+			continue
+		}
+		failed++
+		what := string(rec.Outcome)
+		if rec.Detail != "" {
+			what += ": " + rec.Detail
+		}
+		if how[what]++; how[what] > how[most] {
+			most = what
+		}
+	}
+	if failed*50 > offered { // 2 %
+		c.notice("%d of %d requests failed, most often by %s", failed, offered, most)
+	}
+	if !r.Manifest.Client.Fit && r.Manifest.State == bench.StateDone {
+		c.notice("hint: the client was unfit to measure: use an idle machine or more cores, lower the rate, or keep the engine off this machine")
+	}
+	return offered, failed
 }
 
 // show prints a result: for a machine as one object, for people as a table and

@@ -10,6 +10,7 @@ import (
 	"github.com/assay-llm/assay/bench"
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/record"
 )
 
 func newVersion(c *console) *cobra.Command {
@@ -68,18 +69,27 @@ records into records.parquet, and says exactly what was kept and what was cut.
 A run that ended by itself needs no mending, and is left alone.`,
 		Args: exactly(1, "a run directory"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			repair, err := bench.Mend(args[0])
+			done, err := bench.Mend(args[0])
 			if err != nil {
 				return usage(err)
 			}
 			if asJSON {
 				return json.NewEncoder(c.out).Encode(struct {
-					Schema string `json:"schema"`
-					Torn   bool   `json:"torn"`
-					Repair any    `json:"repair"`
-				}{"assay.mend/1", repair.Torn(), repair})
+					Schema  string        `json:"schema"`
+					Torn    bool          `json:"torn"`
+					Sealed  bool          `json:"sealed"`
+					Records int64         `json:"records"`
+					Repair  record.Repair `json:"repair"`
+				}{"assay.mend/1", done.Repair.Torn(), done.Sealed, done.Records, done.Repair})
 			}
-			_, err = fmt.Fprintln(c.out, repair)
+			switch {
+			case done.Repair.Torn():
+				_, err = fmt.Fprintf(c.out, "sealed %d records; %s\n", done.Records, done.Repair)
+			case done.Sealed:
+				_, err = fmt.Fprintf(c.out, "sealed %d records; nothing was cut\n", done.Records)
+			default:
+				_, err = fmt.Fprintf(c.out, "%d records, sealed already; there was nothing to mend\n", done.Records)
+			}
 			return err
 		},
 	}
