@@ -26,34 +26,6 @@ var formats = map[string]func(*cursor) (Case, error){
 	"openai":   openAICase,
 }
 
-// detect names the format of a row by its keys.
-func detect(row []byte) (string, error) {
-	c := &cursor{data: row}
-	has := map[string]bool{}
-	var names []string
-	err := c.object(func(key string) error {
-		has[key] = true
-		if len(names) < 8 {
-			names = append(names, quote(key))
-		}
-		return c.skip()
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case has["conversations"]:
-		return "sharegpt", nil
-	case has["prompt"], has["messages"] && (has["expect"] || has["labels"]):
-		return "assay", nil
-	case has["messages"], has["body"]:
-		return "openai", nil
-	}
-	return "", &syntaxError{
-		at: -1, what: "unknown kind of row: its keys are " + strings.Join(names, ", "),
-		hint: `a row needs "prompt" or "messages" (assay), "conversations" (sharegpt) or "messages" (openai)`,
-	}
-}
-
 func bad(hint, format string, args ...any) error {
 	return &syntaxError{at: -1, what: fmt.Sprintf(format, args...), hint: hint}
 }

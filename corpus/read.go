@@ -46,7 +46,7 @@ func (f *Fault) Error() string {
 
 // Read imports a set. Name is the file's name, for messages and for Set.Name.
 // Format is assay, sharegpt or openai, or that of a trace: azure, burstgpt,
-// mooncake or servegen; "" takes the format from the first row, but that of an
+// mooncake or servegen; "" takes the format from the first rows, but that of an
 // archive (servegen) must be given. The error is a *[Fault],
 // several of them joined, or an error of r.
 func Read(name string, r io.Reader, format string) (*Set, error) {
@@ -71,8 +71,15 @@ func readWithin(most bounds, name string, r io.Reader, format string) (*Set, err
 	if err != nil {
 		return nil, err
 	}
+	ahead := &ahead{rows: rows}
+	if format == "" {
+		ahead.look()
+		if err := in.guess(ahead.seen); err != nil {
+			return nil, err
+		}
+	}
 	for {
-		row, line, err := rows.next()
+		row, line, err := ahead.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -88,12 +95,25 @@ func readWithin(most bounds, name string, r io.Reader, format string) (*Set, err
 
 // reader collects cases.
 type reader struct {
-	name   string
-	most   bounds
-	set    *Set
-	decode func(row *cursor) (Case, error)
-	ids    map[string]int // the line of each id
-	rows   int
+	name    string
+	most    bounds
+	set     *Set
+	guessed bool           // the format is
+	ids     map[string]int // the line of each id
+	rows    int
+}
+
+// guess takes the format from the first rows.
+func (in *reader) guess(seen []seenRow) error {
+	if len(seen) == 0 {
+		return nil // nothing to read, or an error that comes with the first row
+	}
+	format, err := detect(seen)
+	if err != nil {
+		return in.fault(seen[0].line, seen[0].text, err)
+	}
+	in.set.Format, in.guessed = format, true
+	return nil
 }
 
 // row imports one row. Its error ends the import; a bad row alone does not.
@@ -101,20 +121,13 @@ func (in *reader) row(row []byte, line int) error {
 	if in.rows++; in.rows > in.most.cases {
 		return &Fault{File: in.name, Line: line, What: fmt.Sprintf("more than %d cases", in.most.cases), Hint: "split the file"}
 	}
-	if in.decode == nil {
-		if in.set.Format == "" {
-			format, err := detect(row)
-			if err != nil {
-				return in.fault(line, row, err)
-			}
-			in.set.Format = format
-		}
-		in.decode = formats[in.set.Format]
-	}
 	c := &cursor{data: row}
-	got, err := in.decode(c)
+	got, err := formats[in.set.Format](c)
 	if err == nil {
 		err = c.end()
+	}
+	if err != nil && in.guessed {
+		err = doubt(in.set.Format, err)
 	}
 	if err == nil {
 		if got.ID == "" {
