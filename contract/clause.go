@@ -310,7 +310,7 @@ func (c *Clause) CheckConfig(n *config.Node) {
 
 func checkConfidence(c config.Percent, n *config.Node) {
 	if n.Has("confidence") && !confident(float64(c)) {
-		n.At("confidence").Fault("the confidence of a bound lies above 50% and at most at 99.99%", "write confidence: 95%")
+		n.At("confidence").Fault("the confidence of a bound lies from 80% to 99.99%", "write confidence: 95%")
 	}
 }
 
