@@ -18,8 +18,10 @@ func newContract(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "contract",
 		Short: "Work on contracts",
-		Args:  cobra.NoArgs,
+		Args:  knownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(newLint(c))
 	return cmd

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,9 @@ profile_export.jsonl or guidellm's JSON. Prompts and answers are not in a run.`,
 		Example: "  assay export runs/ID --as vllm -o result.json\n  assay export runs/ID --as aiperf --variant baseline > profile_export.jsonl",
 		Args:    exactly(1, "a run directory"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if as == "" {
+				return usage(errors.New("no shape is named\n  hint: add --as vllm, --as aiperf or --as guidellm"))
+			}
 			if !slices.Contains(interop.Exports(), interop.Format(as)) {
 				return usage(fmt.Errorf("--as %q is not known\n  hint: use vllm, aiperf or guidellm", as))
 			}

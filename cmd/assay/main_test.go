@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,6 +116,22 @@ func TestSimServesAndStops(t *testing.T) {
 	stop(errInterrupted)
 	if got := <-code; got != exitPass {
 		t.Errorf("sim, told to stop, exits with %d, want 0", got)
+	}
+}
+
+func TestSimSaysThatThePortIsTaken(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var notes bytes.Buffer
+	if got := run(t.Context(), []string{"sim", "--listen", l.Addr().String()}, nil, io.Discard, &notes, os.Getenv); got != exitUnmeasured {
+		t.Errorf("sim exits with %d, want %d", got, exitUnmeasured)
+	}
+	if got := notes.String(); !strings.Contains(got, "the port is taken\n  hint: ") {
+		t.Errorf("sim says %q", got)
 	}
 }
 

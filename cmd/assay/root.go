@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/assay-llm/assay/bench"
@@ -145,14 +146,49 @@ Exit codes: 0 pass, 1 fail, 2 usage or configuration, 3 inconclusive,
 4 could not measure (target, host or client), 130 interrupted.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
+		SuggestionsMinimumDistance: 2,
 	}
 	root.AddCommand(newRun(c), newLoad(c), newSim(c), newReport(c), newCompare(c), newContract(c), newSchema(c), newMend(c), newImport(c), newExport(c), newVersion(c))
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(fmt.Errorf("%w\n  hint: see assay %s --help", err, strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "assay"), " ")))
-	})
+	root.SetFlagErrorFunc(flagError)
 	return root
+}
+
+// flagError gives an error of a flag its hint, if it has none.
+func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		what := bad.Unwrap().Error()
+		switch bad.GetFlag().Value.Type() {
+		case "int", "int64", "uint64":
+			what = fmt.Sprintf("wants a whole number, got %q", bad.GetValue())
+		case "float64":
+			what = fmt.Sprintf("wants a number, got %q", bad.GetValue())
+		}
+		err = fmt.Errorf("--%s %s", bad.GetFlag().Name, what)
+	}
+	if strings.Contains(err.Error(), "\n  hint: ") {
+		return usage(err)
+	}
+	return usage(fmt.Errorf("%w\n  hint: see %s --help", err, cmd.CommandPath()))
+}
+
+// moved are commands that people look for in another place.
+var moved = map[string]string{"lint": "contract lint", "serve": "sim", "bench": "load", "diff": "compare"}
+
+// knownCommand refuses arguments of a command that only has subcommands, and says
+// which one was meant.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "see " + cmd.CommandPath() + " --help"
+	if there, ok := moved[args[0]]; ok && !cmd.HasParent() {
+		hint = "write assay " + there
+	} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + cmd.CommandPath() + " " + strings.Join(near, " or ") + "?"
+	}
+	return usage(fmt.Errorf("unknown command %q for %q\n  hint: %s", args[0], cmd.CommandPath(), hint))
 }

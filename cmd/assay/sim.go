@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,19 +28,12 @@ event carries the engine's true emit time in a comment.`,
   assay sim --engine '{model: 8b, gpu: h100, tpot: +8%}' --listen 127.0.0.1:8001`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var engine sim.Config
-			name, data := "--engine", []byte(text)
-			if file != "" {
-				var err error
-				if data, err = os.ReadFile(file); err != nil {
-					return usage(fmt.Errorf("reading the engine's configuration: %w", err))
-				}
-				name = file
+			engine, err := engineOf(file, text)
+			if err != nil {
+				return usage(err)
 			}
-			if len(data) > 0 {
-				if err := config.Decode(name, data, &engine); err != nil {
-					return usage(err)
-				}
+			if _, _, err := net.SplitHostPort(listen); err != nil {
+				return usage(fmt.Errorf("--listen %q is no address\n  hint: write HOST:PORT, such as 127.0.0.1:8001", listen))
 			}
 			server, err := sim.NewServer(engine)
 			if err != nil {
@@ -45,7 +41,7 @@ event carries the engine's true emit time in a comment.`,
 			}
 			l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", listen)
 			if err != nil {
-				return &exit{exitUnmeasured, fmt.Errorf("listening: %w", err)}
+				return &exit{exitUnmeasured, unheard(listen, err)}
 			}
 			if _, err := fmt.Fprintf(c.out, "http://%s/v1\n", l.Addr()); err != nil {
 				return err
@@ -62,4 +58,31 @@ event carries the engine's true emit time in a comment.`,
 	cmd.Flags().StringVar(&text, "engine", "", "the engine's configuration in place, such as '{step: 10ms}'")
 	cmd.MarkFlagsMutuallyExclusive("config", "engine")
 	return cmd
+}
+
+// engineOf reads the engine's configuration from a file, or the text in place.
+func engineOf(file, text string) (engine sim.Config, err error) {
+	name, data := "--engine", []byte(text)
+	if file != "" {
+		data, err = os.ReadFile(file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return engine, fmt.Errorf("reading the engine's configuration %s: there is no such file\n  hint: name a YAML file such as engine.yaml, or write --engine '{step: 10ms}'", file)
+		case err != nil:
+			return engine, fmt.Errorf("reading the engine's configuration: %w\n  hint: name a YAML file such as engine.yaml, or write --engine '{step: 10ms}'", err)
+		}
+		name = file
+	}
+	if len(data) > 0 {
+		err = config.Decode(name, data, &engine)
+	}
+	return engine, err
+}
+
+// unheard says why nobody can listen at an address.
+func unheard(listen string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listening on %s: the port is taken\n  hint: stop what listens there, or take a free port with --listen 127.0.0.1:0", listen)
+	}
+	return fmt.Errorf("listening on %s: %w\n  hint: write --listen HOST:PORT with an address of this machine, such as 127.0.0.1:8001", listen, err)
 }
