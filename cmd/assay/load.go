@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/assay-llm/assay/bench"
 	"github.com/assay-llm/assay/config"
@@ -17,41 +17,25 @@ import (
 )
 
 // loadFlags describe one variant and one workload. Names that users of other
-// tools know are accepted beside ours; see aliases.
+// tools know are accepted beside ours; see aliases and strangers.
 type loadFlags struct {
 	runFlags
-	url, model, key, api string
-	simulate             string
-	rate                 float64
-	process              string
-	concurrency, cap     int64
-	duration             time.Duration
-	requests, warmup     int64
-	input, output        int64
-	prompts, format      string
-	ignoreEOS, noStream  bool
-	temperature          float64
-	needs                []string
-}
-
-// aliases are the flags of vLLM's, guidellm's and AIPerf's load tools that mean
-// the same as one of ours.
-var aliases = map[string]string{
-	"base-url": "url", "target": "url",
-	"request-rate": "rate", "rate-type": "arrivals", "arrival-pattern": "arrivals",
-	"max-concurrency": "cap", "num-prompts": "requests", "request-count": "requests", "max-requests": "requests",
-	"max-seconds": "duration", "benchmark-duration": "duration",
-	"random-input-len": "input-tokens", "synthetic-input-tokens-mean": "input-tokens",
-	"random-output-len": "output-tokens", "output-tokens-mean": "output-tokens",
-	"num-warmups": "warmup", "warmup-request-count": "warmup",
-	"random-seed": "seed", "dataset-path": "prompts", "backend": "api", "endpoint-type": "api",
-}
-
-func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	if ours, ok := aliases[name]; ok {
-		name = ours
-	}
-	return pflag.NormalizedName(name)
+	address
+	model, key, api     string
+	headers             []string
+	simulate            string
+	rate                rateValue
+	process             string
+	burstiness          float64
+	concurrency, cap    int64
+	duration            durationValue
+	requests, warmup    int64
+	input, output       int64
+	prompts, format     string
+	ignoreEOS           bool
+	streaming, noStream bool
+	temperature         float64
+	needs               []string
 }
 
 func newLoad(c *console) *cobra.Command {
@@ -62,30 +46,48 @@ func newLoad(c *console) *cobra.Command {
 		Long: `Load sends one workload to one endpoint and reports what came of it. It judges
 only what --need demands. Flags of vllm bench serve, guidellm and AIPerf that
 mean the same are understood (--request-rate, --max-concurrency, --num-prompts,
---random-input-len, --random-output-len, --benchmark-duration and others).`,
+--random-input-len, --random-output-len, --benchmark-duration and others; the
+whole list is in docs/interop.md).`,
 		Example: `  assay load --url http://127.0.0.1:8000/v1 --model llama --rate 8 --duration 60s
   assay load --sim '{step: 10ms}' --concurrency 16 --requests 500 --need 'p95(ttft) <= 300ms'`,
-		Args: cobra.NoArgs,
+		Args: f.only,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := f.suite(cmd)
 			if err != nil {
 				return usage(err)
 			}
+			warnings, err := f.lint(s)
+			if err != nil {
+				return usage(err)
+			}
+			for _, warning := range warnings {
+				c.notice("warning: %s", warning)
+			}
 			return c.measure(cmd.Context(), cmd, s, &f.runFlags)
 		},
 	}
+	f.define(cmd)
+	return cmd
+}
+
+// define adds the flags to a command.
+func (f *loadFlags) define(cmd *cobra.Command) {
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.url, "url", "", "http(s)://host:port/v1 of an OpenAI-compatible server")
-	flags.StringVar(&f.model, "model", "", "model name sent with each request")
+	flags.StringVarP(&f.url, "url", "u", "", "http(s)://host:port/v1 of an OpenAI-compatible server")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "host of the server, instead of a URL")
+	flags.IntVar(&f.port, "port", 8000, "port of the server, instead of a URL")
+	flags.StringVarP(&f.model, "model", "m", "", "model name sent with each request")
 	flags.StringVar(&f.key, "key", "", "API key: env:NAME or file:PATH")
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, "header of each request as NAME:VALUE; the value may be env:NAME or file:PATH, and of a secret it must be; may be repeated")
 	flags.StringVar(&f.api, "api", "", "chat (default) or completions")
 	flags.StringVar(&f.simulate, "sim", "", "measure a simulated engine of this configuration instead of a URL; {} for the default")
-	flags.Float64Var(&f.rate, "rate", 0, "open loop: requests a second")
-	flags.StringVar(&f.process, "arrivals", "poisson", "open loop: poisson or constant")
+	flags.Var(&f.rate, "rate", "open loop: requests a second, as 8, 8/s or 300/min; inf with --cap is a closed loop")
+	flags.StringVar(&f.process, "arrivals", "poisson", "open loop: poisson, constant, or gamma with --burstiness")
+	flags.Float64Var(&f.burstiness, "burstiness", 1, "open loop: shape of gamma gaps; 1 is poisson, below is burstier, above is more even")
 	flags.Int64Var(&f.concurrency, "concurrency", 0, "closed loop: virtual users")
-	flags.Int64Var(&f.cap, "cap", 0, "open loop: most requests in flight; more wait, and are counted")
-	flags.DurationVar(&f.duration, "duration", 0, "how long to send; 30s if neither this nor --requests is given")
+	flags.Int64Var(&f.cap, "cap", 0, "open loop: most requests in flight; more wait, and are counted. Without a rate: the same as --concurrency")
+	flags.Var(&f.duration, "duration", "how long to send, as 90s, 5m or a number of seconds; 30s if neither this nor --requests is given")
 	flags.Int64Var(&f.requests, "requests", 0, "how many requests to send")
 	flags.Int64Var(&f.warmup, "warmup", 5, "requests before the measured ones")
 	flags.Int64Var(&f.input, "input-tokens", 256, "length of synthetic prompts")
@@ -93,38 +95,25 @@ mean the same are understood (--request-rate, --max-concurrency, --num-prompts,
 	flags.StringVar(&f.prompts, "prompts", "", "JSONL file of prompts instead of synthetic ones")
 	flags.StringVar(&f.format, "format", "", "format of the prompts: assay, sharegpt or openai; found out if left out")
 	flags.BoolVar(&f.ignoreEOS, "ignore-eos", false, "ask the server to go on to the limit of output tokens")
+	flags.BoolVar(&f.streaming, "streaming", false, "ask for streamed answers, as is done anyway")
 	flags.BoolVar(&f.noStream, "no-stream", false, "ask for unstreamed answers")
 	flags.Float64Var(&f.temperature, "temperature", -1, "sampling temperature; the server's default if left out")
 	flags.StringArrayVar(&f.needs, "need", nil, "a clause to judge by, such as 'p99(ttft) <= 800ms'; may be repeated")
+	addStrangers(flags)
 	flags.SetNormalizeFunc(normalize)
-	return cmd
 }
 
 // suite makes the suite that the flags describe. It goes through the same
-// reader as a file, so that the same rules hold; a fault names the flag's place
-// in that suite.
+// reader as a file, so that the same rules hold; faults name the flags.
 func (f *loadFlags) suite(cmd *cobra.Command) (*bench.Suite, error) {
-	if f.rate == 0 && f.concurrency == 0 {
-		return nil, errors.New("neither a rate nor a concurrency is given\n  hint: add --rate 8 for an open loop or --concurrency 16 for a closed one")
-	}
-	v := bench.Variant{URL: f.url, Model: f.model, API: f.api}
-	if f.key != "" {
-		key, err := config.ParseSecret(f.key)
-		if err != nil {
-			return nil, fmt.Errorf("--key %w", err)
-		}
-		v.Key = key
-	}
-	if f.simulate != "" {
-		v.Sim = new(sim.Config)
-		if err := config.Decode("--sim", []byte(f.simulate), v.Sim); err != nil {
-			return nil, err
-		}
-	}
-	if v.URL == "" && v.Sim == nil {
-		return nil, errors.New("no endpoint is given\n  hint: add --url http://127.0.0.1:8000/v1, or --sim '{}' for a simulated engine")
+	if err := f.refuse(cmd); err != nil {
+		return nil, err
 	}
 	w, err := f.workload(cmd)
+	if err != nil {
+		return nil, err
+	}
+	v, err := f.variant(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -146,17 +135,57 @@ func (f *loadFlags) suite(cmd *cobra.Command) (*bench.Suite, error) {
 		return nil, err
 	}
 	suite, err := bench.Parse("load", text, filepath.Dir(f.prompts))
-	var faults config.Faults
-	if errors.As(err, &faults) { // the lines are of a file that the user never saw
-		return nil, fmt.Errorf("%s: %s\n  hint: %s", faults[0].Path, faults[0].What, faults[0].Hint)
+	if faults, ok := errors.AsType[config.Faults](err); ok { // the lines are of a file that the user never saw
+		return nil, f.inFlags(faults)
 	}
-	return suite, err
+	if err != nil {
+		return nil, fmt.Errorf("%w\n  hint: give a file of prompts as --prompts sets/support.jsonl", err)
+	}
+	return suite, nil
+}
+
+// variant is whom the flags name.
+func (f *loadFlags) variant(cmd *cobra.Command) (bench.Variant, error) {
+	v := bench.Variant{Model: f.model, API: f.api}
+	if theirs, ok := apis[f.api]; ok {
+		v.API = theirs
+	}
+	var err error
+	if v.URL, err = f.address.of(cmd); err != nil {
+		return v, err
+	}
+	if f.key != "" {
+		if v.Key, err = config.ParseSecret(f.key); err != nil {
+			return v, errors.New("--key " + inHints.Replace(hinted(err).Error()))
+		}
+	}
+	if f.simulate != "" {
+		v.Sim = new(sim.Config)
+		if err := config.Decode("--sim", []byte(f.simulate), v.Sim); err != nil {
+			return v, err
+		}
+	}
+	if v.URL == "" && v.Sim == nil {
+		return v, errors.New("no endpoint is given\n  hint: add --url http://127.0.0.1:8000/v1, or --sim '{}' for a simulated engine")
+	}
+	v.Headers = map[string]string{}
+	for _, h := range f.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !ok || name == "" || value == "" {
+			return v, errors.New("--header wants a name and a value (what was given is not shown)\n  hint: write --header NAME:VALUE, or --header NAME:env:VARIABLE for a secret")
+		}
+		if _, twice := v.Headers[name]; twice {
+			return v, fmt.Errorf("--header gives %s twice\n  hint: keep one of them", name)
+		}
+		v.Headers[name] = value
+	}
+	return v, nil
 }
 
 func (f *loadFlags) workload(cmd *cobra.Command) (workload.Spec, error) {
 	w := workload.Spec{
 		For: config.Duration(f.duration), Requests: config.Count(f.requests), WarmUp: workload.WarmUp{Requests: config.Count(f.warmup)},
-		Cap: config.Count(f.cap), IgnoreEOS: f.ignoreEOS,
+		IgnoreEOS: f.ignoreEOS,
 	}
 	if f.duration == 0 && f.requests == 0 {
 		w.For = config.Duration(30 * time.Second)
@@ -167,24 +196,63 @@ func (f *loadFlags) workload(cmd *cobra.Command) (workload.Spec, error) {
 	if cmd.Flags().Changed("temperature") {
 		w.Temperature = &f.temperature
 	}
-	if f.output > 0 {
+	if f.output != 0 {
 		w.Output = workload.Fixed(config.Count(f.output))
 	}
 	w.Prompts.Synthetic = workload.Fixed(config.Count(f.input))
 	if f.prompts != "" {
 		w.Prompts = workload.Prompts{File: filepath.Base(f.prompts), Format: f.format}
 	}
-	w.Arrivals.Concurrency = config.Count(f.concurrency)
-	if f.rate != 0 {
-		rate := &workload.Rate{Fixed: config.Rate(f.rate)}
-		switch f.process {
-		case "poisson":
-			w.Arrivals.Poisson = rate
-		case "constant":
-			w.Arrivals.Constant = rate
-		default:
-			return w, fmt.Errorf("--arrivals %q is not known\n  hint: use poisson or constant", f.process)
-		}
+	return w, f.arrivals(cmd, &w)
+}
+
+// arrivals say when requests are sent: by a rate, or by users who wait for their
+// answers. A cap without a rate that it could cap is a number of users, as it is
+// for vLLM.
+func (f *loadFlags) arrivals(cmd *cobra.Command, w *workload.Spec) error {
+	open := cmd.Flags().Changed("rate") && !f.rate.inf
+	users, most := f.concurrency, f.cap
+	if !open && users == 0 {
+		users, most = f.cap, 0
 	}
-	return w, nil
+	w.Cap = config.Count(most)
+	switch {
+	case open && users != 0:
+		return errors.New("--rate and --concurrency are of different loops\n  hint: keep --rate for an open loop or --concurrency for a closed one; --cap N limits what a rate has in flight")
+	case users != 0:
+		if f.burstiness != 1 {
+			return errors.New("--burstiness goes with a rate\n  hint: add --rate 8, or remove it")
+		}
+		w.Arrivals.Concurrency = config.Count(users)
+		return nil
+	case f.rate.inf:
+		return errors.New("--rate inf without a cap sends everything at once\n  hint: write --concurrency N for so many users, each waiting for its answer")
+	case !open:
+		return errors.New("neither a rate nor a concurrency is given\n  hint: add --rate 8 for an open loop or --concurrency 16 for a closed one")
+	}
+	return f.gaps(w)
+}
+
+// gaps place the requests of a rate.
+func (f *loadFlags) gaps(w *workload.Spec) error {
+	rate := workload.Rate{Fixed: f.rate.rate}
+	switch {
+	case f.process == "constant" && f.burstiness != 1:
+		return errors.New("--burstiness does not go with --arrivals constant\n  hint: keep one of them")
+	case f.process == "constant":
+		w.Arrivals.Constant = &rate
+	case f.process == "gamma" && f.burstiness == 1:
+		return errors.New("--arrivals gamma wants the shape of the gaps\n  hint: add --burstiness 0.25, which is bursty, or --burstiness 4, which is even")
+	case f.process != "poisson" && f.process != "gamma":
+		hint := "use poisson or constant, or gamma with --burstiness"
+		if f.process == "concurrent" || f.process == "synchronous" || f.process == "throughput" {
+			hint = "write --concurrency N for a closed loop"
+		}
+		return fmt.Errorf("--arrivals %q is not known\n  hint: %s", f.process, hint)
+	case f.burstiness != 1:
+		w.Arrivals.Gamma = &workload.Renewal{Rate: rate, Shape: f.burstiness}
+	default:
+		w.Arrivals.Poisson = &rate
+	}
+	return nil
 }
