@@ -332,7 +332,7 @@ func (v Variant) secrets(t *llm.Target, getenv func(string) string, below func(s
 func (r *run) open() error {
 	r.epoch = time.Now()
 	r.manifest.Start = r.epoch.Round(0)
-	r.manifest.ID = fmt.Sprintf("%s-%06x", r.epoch.UTC().Format("20060102T150405"), rand.Uint32()>>8)
+	r.manifest.ID = fmt.Sprintf("%s-%06x", r.epoch.UTC().Format("20060102T150405.000"), rand.Uint32()>>8)
 	r.dir = filepath.Join(r.opts.Runs, r.manifest.ID)
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return fmt.Errorf("making the run directory: %w", err)

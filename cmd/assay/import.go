@@ -76,7 +76,7 @@ func importFiles(names []string, o interop.Options) (_ *interop.Run, err error) 
 func keep(ctx context.Context, runs string, r *interop.Run) (dir string, err error) {
 	var tag [3]byte
 	rand.Read(tag[:]) //nolint:errcheck // it never fails
-	r.Manifest.ID = time.Now().UTC().Format("20060102T150405") + "-" + hex.EncodeToString(tag[:])
+	r.Manifest.ID = time.Now().UTC().Format("20060102T150405.000") + "-" + hex.EncodeToString(tag[:])
 	dir = filepath.Join(runs, r.Manifest.ID)
 	if err := os.MkdirAll(runs, 0o755); err != nil {
 		return dir, fmt.Errorf("making the run directory: %w", err)

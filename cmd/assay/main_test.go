@@ -169,6 +169,16 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
+// age returns when a run directory got its manifest.
+func age(t *testing.T, dir string) time.Time {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ModTime()
+}
+
 // documented runs one line through a shell, so that quotes and pipes mean what
 // they mean to the reader. RUN stands for the last run directory.
 func documented(t *testing.T, command, runs string) {
@@ -181,6 +191,7 @@ func documented(t *testing.T, command, runs string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	slices.SortFunc(last, func(a, b string) int { return age(t, a).Compare(age(t, b)) }) // two may begin in one millisecond
 	for i, name := range []string{"RUN", "OLD"} {
 		if at := len(last) - 1 - i; at >= 0 {
 			command = strings.ReplaceAll(command, "runs/"+name, last[at])
