@@ -200,7 +200,7 @@ func (s *Source) settle(ctx context.Context, take func(context.Context, string) 
 	var last *Snapshot
 	for try := range settleTries {
 		if try > 0 {
-			time.Sleep(settlePause)
+			<-time.After(settlePause) // short and few: not worth a way out
 		}
 		x := take(ctx, edgeEnd)
 		if x == nil {
