@@ -136,7 +136,10 @@ func (m *moments) put(q *call) {
 	if !m.reused {
 		q.rec.ConnStart, q.rec.ConnEnd = at(m.connStart), at(m.connEnd)
 	}
-	q.rec.Send, q.rec.Sent = at(m.send), at(m.written)
+	q.rec.Send = at(m.send)
+	if !m.written.Before(m.send) { // else it is the end of a first try that was sent again
+		q.rec.Sent = at(m.written)
+	}
 }
 
 func (w *netHTTP) exchange(ctx context.Context, q *call) (stream, head, error) {
