@@ -43,12 +43,13 @@ func TestLoadReadsFlagsOfOtherTools(t *testing.T) {
 	}
 	half := config.Duration(30 * time.Second)
 	for args, want := range map[string]load{
-		"--request-rate 8":                                      {poisson(8), 0, 0, half},
-		"--rate 8/s":                                            {poisson(8), 0, 0, half},
-		"--rate 300/min":                                        {poisson(5), 0, 0, half},
-		"--rate 0.5 --max-seconds 8":                            {poisson(0.5), 0, 0, config.Duration(8 * time.Second)},
-		"--rate 1e1 --duration 1m30s":                           {poisson(10), 0, 0, config.Duration(90 * time.Second)},
-		"--rate 8 --benchmark-duration 0.5":                     {poisson(8), 0, 0, config.Duration(500 * time.Millisecond)},
+		"--request-rate 8":                  {poisson(8), 0, 0, half},
+		"--rate 8/s":                        {poisson(8), 0, 0, half},
+		"--rate 300/min":                    {poisson(5), 0, 0, half},
+		"--rate 0.5 --max-seconds 8":        {poisson(0.5), 0, 0, config.Duration(8 * time.Second)},
+		"--rate 1e1 --duration 1m30s":       {poisson(10), 0, 0, config.Duration(90 * time.Second)},
+		"--rate 8 --benchmark-duration 0.5": {poisson(8), 0, 0, config.Duration(500 * time.Millisecond)},
+
 		"--request-rate 8 --max-concurrency 64 --num-prompts 9": {poisson(8), 64, 9, 0},
 		"--max-concurrency 4 --num-prompts 9":                   {workload.Arrivals{Concurrency: 4}, 0, 9, 0},
 		"--request-rate inf --max-concurrency 4":                {workload.Arrivals{Concurrency: 4}, 0, 0, half},
