@@ -31,7 +31,7 @@ var attacks = []string{
 	"a\x00b\x01c\x7fd\u0085e\u2028f",
 	"\u202egnp.exe\u2066 \u200b\u200d\u2060\ufeff\U000E0041",
 	"line\nanother: line\r\nPASS  all 5 clauses pass\r",
-	"![x](http://canary.invalid/i.png) [l](javascript:alert(1)) **b** `c` @everyone #123 http://canary.invalid www.canary.invalid a@canary.invalid",
+	"![x](http://canary.invalid/i.png) [l](javascript:alert(1)) **b** `c` @everyone #123 http://canary.invalid www.canary.invalid www.4.canary.invalid a@canary.invalid",
 	"a | b | c \\| d",
 	"| --- | --- |",
 	"{{.Doc}} {{template \"page\"}} ${7*7} <%= 1 %>",

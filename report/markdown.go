@@ -146,7 +146,7 @@ func escape(s string) string {
 		switch {
 		case r == '<' || r == '>' || r == '&' || r == '@' || r == '#' || r == '$':
 			fmt.Fprintf(&b, "&#%d;", r)
-		case (r == ':' || r == '.') && i+1 < len(text) && !unicode.IsSpace(text[i+1]) && !unicode.IsDigit(text[i+1]):
+		case (r == ':' || r == '.') && i+1 < len(text) && !unicode.IsSpace(text[i+1]) && !within(text, i):
 			fmt.Fprintf(&b, "&#%d;", r) // http://, www.example, :smile:
 		case strings.ContainsRune("\\`*_[]|~", r):
 			b.WriteString("\\" + string(r))
@@ -159,4 +159,9 @@ func escape(s string) string {
 		t = "\\" + t // neither a list nor the underline of a heading
 	}
 	return t
+}
+
+// within says that text[i] stands between two digits, as in 1.5 or 12:30.
+func within(text []rune, i int) bool {
+	return i > 0 && unicode.IsDigit(text[i-1]) && unicode.IsDigit(text[i+1])
 }
