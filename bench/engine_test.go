@@ -122,7 +122,7 @@ func (e *realEngine) metrics(t *testing.T) map[string]float64 {
 // and the sums against its counters, which grew from before to now.
 func (e *realEngine) reconcile(t *testing.T, records []record.Record, before map[string]float64) {
 	t.Helper()
-	var prompt, output int64
+	var prompt, cached, output int64
 	for i := range records {
 		r := &records[i]
 		if !r.Success() {
@@ -131,23 +131,30 @@ func (e *realEngine) reconcile(t *testing.T, records []record.Record, before map
 		}
 		p, ok1 := r.Prompt.N()
 		n, ok2 := r.Output.N()
+		held, ok3 := r.Cached.N()
+		if !ok3 || held < 0 || held >= p {
+			t.Errorf("shot %d: %d of %d prompt tokens from the cache", r.Shot, held, p)
+		}
 		if !ok1 || !ok2 || n < 1 || n > r.MaxTokens || p < 1 {
 			t.Errorf("shot %d: %d prompt and %d output tokens of at most %d", r.Shot, p, n, r.MaxTokens)
 		}
 		if finish := r.Finish; finish != "length" && finish != "stop" || finish == "length" && n != r.MaxTokens {
 			t.Errorf("shot %d: finish %q after %d of %d tokens", r.Shot, finish, n, r.MaxTokens)
 		}
-		prompt, output = prompt+p, output+n
+		prompt, cached, output = prompt+p, cached+held, output+n
 		e.timings(t, r)
 	}
 	after := e.metrics(t)
-	if d := after["prompt_tokens_total"] - before["prompt_tokens_total"]; d != float64(prompt) {
-		t.Errorf("the records have %d prompt tokens, the engine counted %v", prompt, d)
+	if d := after["prompt_tokens_total"] - before["prompt_tokens_total"]; d != float64(prompt-cached) {
+		t.Errorf("by the records %d prompt tokens were computed, the engine counted %v", prompt-cached, d)
+	}
+	if d := after["prompt_tokens_cached_total"] - before["prompt_tokens_cached_total"]; d != float64(cached) {
+		t.Errorf("by the records %d prompt tokens came from the cache, the engine counted %v", cached, d)
 	}
 	if d := after["tokens_predicted_total"] - before["tokens_predicted_total"]; d != float64(output) {
 		t.Errorf("the records have %d output tokens, the engine counted %v", output, d)
 	}
-	t.Logf("%d records, %d prompt and %d output tokens, as the engine counts them", len(records), prompt, output)
+	t.Logf("%d records, %d prompt tokens (%d of them cached) and %d output tokens, as the engine counts them", len(records), prompt, cached, output)
 }
 
 // timings holds the engine's clock against ours: what it measures lies within
@@ -216,6 +223,46 @@ contract: {clauses: [{id: errors, need: count(failed) < 1}, {id: quick, need: me
 				if n, _ := rec.Output.N(); c.stream && (payload < 1 || int64(payload) > n) || !c.stream && payload != 1 {
 					t.Errorf("shot %d: %d payload events for %d tokens", rec.Shot, payload, n)
 				}
+			}
+		})
+	}
+}
+
+// TestEnginePrefixHits has all requests of a user group begin alike: the hit ratio
+// of the report is the engine's own, and with the salt of a run a second run of
+// the same seed finds nothing but what it put there itself.
+func TestEnginePrefixHits(t *testing.T) {
+	e := startEngine(t)
+	for _, c := range []struct {
+		name, prefix string
+		least, most  float64 // hit ratio
+	}{
+		{"shared beginning", "prefix: {tokens: 100, groups: 1}, ", .5, 1},
+		{"the same seed again", "prefix: {tokens: 100, groups: 1}, ", .5, 1},
+		{"nothing shared", "", 0, .1},
+		{"nothing shared, the same seed again", "", 0, .1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := e.metrics(t)
+			s := parseSuite(t, fmt.Sprintf(`seed: 7
+variants: {candidate: {url: %s, api: completions}}
+workloads: {w: {arrivals: {concurrency: 2, stagger: 50ms}, requests: 40, prompts: {synthetic: 40}, %soutput: 4, temperature: 0}}
+contract: {clauses: [{id: errors, need: count(failed) < 1}]}
+`, e.url, c.prefix))
+			r, err := Run(t.Context(), s, Options{Runs: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.reconcile(t, r.Records, before)
+			after := e.metrics(t)
+			hit := after["prompt_tokens_cached_total"] - before["prompt_tokens_cached_total"]
+			all := hit + after["prompt_tokens_total"] - before["prompt_tokens_total"]
+			if n := len(r.Manifest.Engines); n != 1 {
+				t.Fatalf("%d accounts of the engine, want 1", n)
+			}
+			got := r.Manifest.Engines[0].Values["prefix_hit_ratio"]
+			if want := hit / all; got != want || want < c.least || want > c.most {
+				t.Errorf("the report says %v of the prompt tokens came from the cache, the engine %v of %v; want from %v to %v", got, hit, all, c.least, c.most)
 			}
 		})
 	}

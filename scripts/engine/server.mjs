@@ -19,7 +19,12 @@
 //     the request's head to the start on a free sequence, is an addition.
 //   - usage counts the end-of-text token when the model ends by itself
 // One sequence serves one request; requests beyond that wait in order of arrival.
-// Nothing is kept from one request to the next: there is no prefix cache.
+// A sequence keeps the tokens of its last request. A prompt goes to the free
+// sequence that shares the longest beginning with it, and only the rest is
+// computed (cache_prompt: false in the body computes all of it). Both usage
+// (prompt_tokens_details.cached_tokens) and timings (cache_n) say how much was
+// there; prompt_tokens_total counts what was computed, as llama.cpp's does, and
+// prompt_tokens_cached_total, an addition, what was not.
 // The engine runs on one thread: ggml's threads spin at barriers, and two of
 // them on a busy machine with two cores are many times slower than one.
 
@@ -83,11 +88,15 @@ const fingerprint = `llama.cpp-${llama.llamaCppRelease?.release ?? "unknown"}`;
 const started = Math.floor(Date.now() / 1000);
 
 // totals is what /metrics tells; a request counts when it has ended.
-const totals = {promptTokens: 0, promptMs: 0, predictedTokens: 0, predictedMs: 0, maxTokens: 0};
+const totals = {promptTokens: 0, cachedTokens: 0, promptMs: 0, predictedTokens: 0, predictedMs: 0, maxTokens: 0, aborted: 0, abortMs: 0};
 
-/** Slots hands the engine's sequences to requests, first come, first served. */
+/**
+ * Slots hands the engine's sequences to requests, first come, first served, and
+ * to each the free sequence that holds most of its prompt; of equals, the one
+ * that has been idle longest.
+ */
 class Slots {
-    #free;
+    #free; // the longest idle first
     #waiting = [];
     #size;
 
@@ -100,9 +109,9 @@ class Slots {
     get waiting() { return this.#waiting.length; }
 
     /** take resolves to a sequence, or to null when gone fires while waiting. */
-    take(gone) {
+    take(prompt, gone) {
         if (gone.aborted) return Promise.resolve(null);
-        if (this.#free.length > 0) return Promise.resolve(this.#free.pop());
+        if (this.#free.length > 0) return Promise.resolve(this.#best(prompt));
         return new Promise((resolve) => {
             const turn = (sequence) => {
                 gone.removeEventListener("abort", leave);
@@ -122,6 +131,21 @@ class Slots {
         if (turn) turn(sequence);
         else this.#free.push(sequence);
     }
+
+    #best(prompt) {
+        let best = 0, most = -1;
+        this.#free.forEach((sequence, i) => {
+            const held = sharedTokens(sequence.contextTokens, prompt);
+            if (held > most) [best, most] = [i, held];
+        });
+        return this.#free.splice(best, 1)[0];
+    }
+}
+
+function sharedTokens(a, b) {
+    let n = 0;
+    while (n < a.length && n < b.length && a[n] === b[n]) n++;
+    return n;
 }
 const slots = new Slots(Array.from({length: sequences}, () => context.getSequence()));
 
@@ -212,6 +236,7 @@ function readOrder(body, chat) {
         prompt,
         maxTokens: Math.min(Math.trunc(number(body, limit, room, 1, Number.MAX_SAFE_INTEGER)), room),
         stop: stopWords(body),
+        cachePrompt: body.cache_prompt !== false,
         sampling: {
             // The fallbacks are llama.cpp's own.
             temperature: number(body, "temperature", 0.8, 0, 10),
@@ -237,6 +262,7 @@ class Clock {
     begun = NaN;
     first = NaN;
     last = NaN;
+    cached = 0;
     predicted = 0;
 
     token() {
@@ -245,13 +271,14 @@ class Clock {
     }
 
     timings(promptTokens) {
+        const computed = promptTokens - this.cached;
         const promptMs = this.first - this.begun, predictedMs = this.last - this.first;
         return {
-            cache_n: 0,
-            prompt_n: promptTokens,
+            cache_n: this.cached,
+            prompt_n: computed,
             prompt_ms: promptMs,
-            prompt_per_token_ms: promptMs / promptTokens,
-            prompt_per_second: 1000 * promptTokens / promptMs,
+            prompt_per_token_ms: promptMs / computed,
+            prompt_per_second: 1000 * computed / promptMs,
             predicted_n: this.predicted,
             predicted_ms: predictedMs,
             predicted_per_token_ms: predictedMs / this.predicted,
@@ -261,13 +288,20 @@ class Clock {
     }
 }
 
+/** reuse leaves on the sequence what it holds of the prompt's beginning, and resolves to how many tokens that is; one at least is left to compute. */
+async function reuse(sequence, order) {
+    const held = order.cachePrompt ? Math.min(sharedTokens(sequence.contextTokens, order.prompt), order.prompt.length - 1) : 0;
+    await sequence.eraseContextTokenRanges([{start: held, end: sequence.nextTokenIndex}]);
+    return sequence.nextTokenIndex;
+}
+
 /** generate runs one order on a sequence, calls write with each piece of text, and resolves to the finish reason. */
 async function generate(sequence, order, clock, gone, write) {
     const speller = new Speller((tokens, before) => model.detokenize(tokens, false, before), order.prompt);
     const filter = new StopFilter(order.stop);
     let finish = "length";
-    await sequence.clearHistory();
-    const tokens = sequence.evaluate(order.prompt, {...order.sampling, yieldEogToken: true});
+    clock.cached = await reuse(sequence, order);
+    const tokens = sequence.evaluate(order.prompt.slice(clock.cached), {...order.sampling, yieldEogToken: true});
     for await (const token of tokens) {
         clock.token();
         if (gone.aborted) return "abort";
@@ -368,7 +402,8 @@ function count(order, clock) {
     const used = order.prompt.length + clock.predicted;
     totals.maxTokens = Math.max(totals.maxTokens, used);
     if (clock.predicted === 0) return;
-    totals.promptTokens += order.prompt.length;
+    totals.promptTokens += order.prompt.length - clock.cached;
+    totals.cachedTokens += clock.cached;
     totals.promptMs += clock.first - clock.begun;
     totals.predictedTokens += clock.predicted;
     totals.predictedMs += clock.last - clock.first;
@@ -377,22 +412,31 @@ function count(order, clock) {
 async function complete(request, response, chat) {
     const clock = new Clock();
     const left = new AbortController();
-    response.on("close", () => response.writableFinished || left.abort());
+    let leftAt = NaN;
+    response.on("close", () => {
+        if (response.writableFinished) return;
+        leftAt = performance.now();
+        left.abort();
+    });
     const order = readOrder(await readJSON(request), chat);
     const answer = order.stream ? new Stream(response, order) : new Whole(response, order);
-    const sequence = await slots.take(left.signal);
+    const sequence = await slots.take(order.prompt, left.signal);
     if (sequence === null) return;
     clock.begun = performance.now();
     try {
         const finish = await generate(sequence, order, clock, left.signal, (piece) => answer.text(piece));
         count(order, clock);
-        if (finish === "abort") return;
+        if (finish === "abort") {
+            totals.aborted++;
+            totals.abortMs = Math.max(totals.abortMs, performance.now() - leftAt);
+            return;
+        }
         if (clock.predicted === 0) throw new Error("the engine gave no token");
         const usage = {
             prompt_tokens: order.prompt.length,
             completion_tokens: clock.predicted,
             total_tokens: order.prompt.length + clock.predicted,
-            prompt_tokens_details: {cached_tokens: 0},
+            prompt_tokens_details: {cached_tokens: clock.cached},
         };
         answer.end(finish, usage, clock.timings(order.prompt.length));
     } catch (error) {
@@ -415,6 +459,9 @@ function metrics() {
         ["n_tokens_max", "counter", "Largest observed n_tokens.", totals.maxTokens],
         ["prompt_tokens_seconds", "gauge", "Average prompt throughput in tokens/s.", rate(totals.promptTokens, totals.promptMs)],
         ["predicted_tokens_seconds", "gauge", "Average generation throughput in tokens/s.", rate(totals.predictedTokens, totals.predictedMs)],
+        ["prompt_tokens_cached_total", "counter", "Number of prompt tokens that a sequence still held.", totals.cachedTokens],
+        ["requests_aborted_total", "counter", "Number of requests whose client left while they ran.", totals.aborted],
+        ["abort_seconds_max", "gauge", "Longest time from a client's leaving to the end of its work.", totals.abortMs / 1000],
         ["requests_processing", "gauge", "Number of requests processing.", slots.busy],
         ["requests_deferred", "gauge", "Number of requests deferred.", slots.waiting],
     ];
