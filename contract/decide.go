@@ -39,15 +39,15 @@ func (x *trial) absolute() (Grade, string) {
 }
 
 // noService says why a pass on this metric proves nothing: too many answers were
-// cut short, the streams were held back on their way, or too many requests failed, and the metric counts what was sent
-// for them as if they had been served.
+// cut short, the streams were held back on their way, or too many requests
+// failed, and the metric counts what was sent for them as if they had been served.
 func (x *trial) noService() string {
 	c := x.cand.counts
 	if n := x.cand.shortened(); ofLength(x.metric) && float64(n) > maxMissing*float64(c.Completed) {
 		return fmt.Sprintf("%d of %s of %s are shorter than asked, although told to ignore the end of text: they are not the planned work", n, count(c.Completed, "answer"), x.cand.variant)
 	}
-	if ofPace(x.metric) && x.cand.held() {
-		return fmt.Sprintf("the streams of %s arrive in one piece, as behind a proxy that buffers them: their gaps are not the engine's", x.cand.variant)
+	if ofPace(x.metric) && record.HeldBack(x.cand.records) {
+		return fmt.Sprintf("the streams of %s arrive in pieces, as behind a buffering proxy that holds them back: their gaps are not the engine's", x.cand.variant)
 	}
 	if !spoilt(x.metric) || float64(c.Failed) <= maxFailed*float64(c.judged()) {
 		return ""

@@ -233,49 +233,6 @@ func ofPace(m record.Metric) bool {
 	return slices.Contains([]string{"tpot", "itl", "icl", "gap.max", "ttst", "user_rate"}, m.Name)
 }
 
-// The signature of a stream that something between the engine and the client
-// held back and passed on in one piece.
-const (
-	heldGap   = 200 * time.Microsecond // shorter gaps are no pace of an engine …
-	heldGaps  = 0.5                    // … if more than this share of all are
-	heldFirst = 0.8                    // and the first event comes so late in the median answer
-)
-
-// held reports whether the streams arrived in one piece, as behind a proxy that
-// buffers them: their gaps say nothing about the engine.
-func (s *scope) held() bool {
-	var gaps, short int
-	var shares []float64
-	for _, r := range s.records {
-		first, last := r.First(), r.Last()
-		if !r.Success() || !r.Stream || first == nil || first == last {
-			continue
-		}
-		var before record.Instant
-		for i := range r.Events {
-			if e := &r.Events[i]; e.Kind.Payload() {
-				if d, ok := e.At.Sub(before); ok {
-					gaps++
-					if d < heldGap {
-						short++
-					}
-				}
-				before = e.At
-			}
-		}
-		whole, ok := last.At.Sub(r.Send)
-		begin, also := first.At.Sub(r.Send)
-		if ok && also && whole > 0 {
-			shares = append(shares, float64(begin)/float64(whole))
-		}
-	}
-	if len(shares) == 0 || float64(short) <= heldGaps*float64(gaps) {
-		return false
-	}
-	slices.Sort(shares)
-	return shares[len(shares)/2] > heldFirst
-}
-
 // empty says why there is nothing to judge.
 func (s *scope) empty() string {
 	switch c := s.counts; {

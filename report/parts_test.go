@@ -310,3 +310,31 @@ func BenchmarkHTML(b *testing.B) {
 		render(b, HTML, d)
 	}
 }
+
+func TestHeldStreamsAreMarked(t *testing.T) {
+	var records []record.Record
+	for i := range 20 {
+		due := time.Duration(i) * time.Second
+		records = append(records, record.Record{
+			Shot: int64(i), Variant: "candidate", Workload: "chat", Stream: true, Outcome: record.OK, Output: record.Tokens(2),
+			Due: record.At(due), Admit: record.At(due), Send: record.At(due), EOF: record.At(due + time.Second),
+			Events: []record.Event{
+				{At: record.At(due + time.Second - 1000), Kind: record.KindContent, Bytes: 4, Lag: -1},
+				{At: record.At(due + time.Second), Kind: record.KindContent, Bytes: 4, Lag: -1},
+			},
+		})
+	}
+	marked := func(records []record.Record) bool {
+		d := Build(&record.Manifest{}, records, nil)
+		return len(d.Workloads[0].Marks) > 0 && strings.Contains(strings.Join(d.Footnotes, "\n"), "the streams of candidate arrive in pieces, as behind a buffering proxy")
+	}
+	if !marked(records) {
+		t.Error("no footnote tells of streams that came in one piece")
+	}
+	for i := range records {
+		records[i].Events[0].At -= record.Instant(900 * time.Millisecond)
+	}
+	if marked(records) {
+		t.Error("honest streams are said to be held back")
+	}
+}

@@ -75,6 +75,11 @@ func (b *builder) workload(info record.WorkloadInfo) Workload {
 	for _, why := range whys {
 		w.Marks = b.notes.add(w.Marks, "not shown: "+strings.Join(absent[why], ", ")+": "+why)
 	}
+	for _, v := range b.doc.Variants {
+		if b.held(info.Name, v.Name) {
+			w.Marks = b.notes.add(w.Marks, "the streams of "+v.Name+" arrive in pieces, as behind a buffering proxy that holds them back: their first token is late for it, and TPOT and ITL are not the engine's")
+		}
+	}
 	for _, c := range clauses {
 		if c.Scope != c.Workload {
 			w.Rows = append(w.Rows, b.scoped(c))
@@ -83,6 +88,17 @@ func (b *builder) workload(info record.WorkloadInfo) Workload {
 	w.Curves = b.curves(info.Name)
 	w.Arrivals = b.arrivals(info)
 	return w
+}
+
+// held reports whether the streams of a variant were held back on their way.
+func (b *builder) held(workload, variant string) bool {
+	var streams []*record.Record
+	for i := range b.records {
+		if r := &b.records[i]; r.Phase == record.Measured && r.Workload == workload && r.Variant == variant {
+			streams = append(streams, r)
+		}
+	}
+	return record.HeldBack(streams)
 }
 
 // counts is the ledger of measured requests in the order of the variants.
