@@ -11,7 +11,9 @@
 // [Difference], again an Estimate. What keeps a number from being trusted is
 // data in it (an infinite bound, a [Warning]), never a log line or an error;
 // errors are for input that is not observations at all. [CheckArrivals] stands
-// apart: it judges whether instants are a Poisson process.
+// apart: it judges whether instants are a Poisson process. So does [FindSteady],
+// which says where a series leaves its warm-up behind; [FindDrift] says by how
+// much a level grows.
 //
 // Everything here is a pure function of its arguments, and safe for concurrent
 // use.
