@@ -17,6 +17,7 @@ type Fault struct {
 	Path   string // "variants.candidate.url", "clauses[2].need"; empty: the document itself
 	What   string // what is wrong
 	Hint   string // what to do about it; may be empty
+	Code   string // a stable short word for programs, from whoever judged the value; mostly empty
 }
 
 // Error returns "file:line:column: path: what" and, on a second line, the hint.

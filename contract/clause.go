@@ -35,8 +35,8 @@ type Clause struct {
 	Window     Window            `yaml:"window" doc:"how much live traffic is judged at a time: 1h, or 100 requests"`
 	Severity   Severity          `yaml:"severity" doc:"info, warning or critical; for whoever acts on the verdict, softens no grade"`
 	Live       Live              `yaml:"live" doc:"what a gateway does when the clause fails; not read when a run is judged"`
-	Not        Later             `yaml:"not" doc:"not in this version"`
-	Count      Later             `yaml:"count" doc:"not in this version"`
+	Not        *Clause           `yaml:"not" doc:"a clause that must be shown not to hold"`
+	Count      *Quorum           `yaml:"count" doc:"a group of which at_least members must pass"`
 }
 
 // DefaultConfidence is the confidence of a contract that states none.
@@ -251,20 +251,6 @@ func plain(n *config.Node) any {
 	return n.Scalar()
 }
 
-// Later is a key that the format reserves and that this version does not know.
-type Later struct{}
-
-// DecodeConfig refuses the key.
-func (*Later) DecodeConfig(n *config.Node) {
-	n.Fault("this version knows the groups all and any only", "turn the comparison round, or use all or any")
-}
-
-// IsZero reports true: the key is never written.
-func (Later) IsZero() bool { return true }
-
-// ConfigSchema accepts nothing.
-func (Later) ConfigSchema() map[string]any { return map[string]any{"not": map[string]any{}} }
-
 // CheckConfig checks the contract as a whole, and keeps its place for Lint.
 func (c *Contract) CheckConfig(n *config.Node) {
 	c.node = n
@@ -276,7 +262,7 @@ func (c *Contract) CheckConfig(n *config.Node) {
 	}
 	checkConfidence(c.Confidence, n)
 	seen := map[string]bool{}
-	walk(c.named(), n.At("clauses"), func(clause *Clause, at *config.Node) {
+	walk(c.named(), c.nodes(), func(clause *Clause, at *config.Node) {
 		if seen[clause.ID] {
 			at.At("id").Fault(fmt.Sprintf("the id %q is taken", clause.ID), "give each clause an id of its own")
 		}
@@ -294,7 +280,7 @@ func (c *Clause) CheckConfig(n *config.Node) {
 	}
 	switch {
 	case len(has) == 0:
-		n.Fault("demands nothing", "write need: with a comparison, or all: or any: with clauses")
+		n.Fault("demands nothing", "write need: with a comparison, or all:, any:, not: or count: with clauses")
 	case len(has) > 1:
 		n.At(has[1]).Fault(fmt.Sprintf("a clause has either %s or %s", has[0], has[1]), "write two clauses")
 	case n.Has("all") && len(n.At("all").Items()) == 0 && n.At("all").IsSequence():
@@ -329,30 +315,40 @@ func (c *Contract) named() []Clause { return name(c.Clauses, "c") }
 func name(clauses []Clause, prefix string) []Clause {
 	out := slices.Clone(clauses)
 	for i := range out {
-		if out[i].ID == "" {
-			out[i].ID = prefix + strconv.Itoa(i+1)
+		c := &out[i]
+		if c.ID == "" {
+			c.ID = prefix + strconv.Itoa(i+1)
 		}
-		out[i].All = name(out[i].All, out[i].ID+".")
-		out[i].Any = name(out[i].Any, out[i].ID+".")
+		c.All, c.Any = name(c.All, c.ID+"."), name(c.Any, c.ID+".")
+		if c.Not != nil {
+			c.Not = &name([]Clause{*c.Not}, c.ID+".")[0]
+		}
+		if c.Count != nil {
+			c.Count = &Quorum{AtLeast: c.Count.AtLeast, Of: name(c.Count.Of, c.ID+".")}
+		}
 	}
 	return out
 }
 
 // walk visits every clause, groups before their members, with its node, or nil
 // when the contract was not decoded.
-func walk(clauses []Clause, list *config.Node, visit func(*Clause, *config.Node)) {
-	var items []*config.Node
-	if list != nil {
-		items = list.Items()
-	}
+func walk(clauses []Clause, nodes []*config.Node, visit func(*Clause, *config.Node)) {
 	for i := range clauses {
-		var at, all, some *config.Node
-		if i < len(items) {
-			at = items[i]
-			all, some = at.At("all"), at.At("any")
+		var at *config.Node
+		if i < len(nodes) {
+			at = nodes[i]
 		}
-		visit(&clauses[i], at)
-		walk(clauses[i].All, all, visit)
-		walk(clauses[i].Any, some, visit)
+		c := &clauses[i]
+		visit(c, at)
+		_, members, _ := c.group()
+		walk(members, c.memberNodes(at), visit)
 	}
+}
+
+// nodes returns where the clauses stand; nil if the contract was not decoded.
+func (c *Contract) nodes() []*config.Node {
+	if c.node == nil {
+		return nil
+	}
+	return c.node.At("clauses").Items()
 }

@@ -6,7 +6,8 @@
 //	STAT(METRIC) CMP LIMIT
 //
 // such as p99(ttft) <= 800ms, or p95(tpot) <= baseline * 1.05, or
-// share(failed) <= baseline + 0.5 points; or a group, all or any, of clauses.
+// share(failed) <= baseline + 0.5 points; or a group of clauses: all, any, not,
+// or at least so many (count).
 // STAT is pNN, mean, share, rate, count, max or min; METRIC is a name of the
 // catalogue of package record. It is one comparison and not a programming
 // language, so that it can be checked before a run: [Lint] refuses a clause
@@ -26,9 +27,11 @@
 // Inconclusive is the zero grade. No data, too few data, a client that dropped
 // requests, a metric that nothing measures, an empty contract: inconclusive.
 // A verdict is the worst of its clauses: fail, then inconclusive, then pass.
-// Each member of an any-group of k is judged at the confidence 1 − (1 − c)/k
-// (Bonferroni), since more chances to pass would else be more chances to pass
-// wrongly.
+// A group of which k of n members must pass judges each at the confidence
+// 1 − (1 − c)/(n − k + 1) (union bound over the members of which one must be
+// bad), since more chances to pass would else be more chances to pass wrongly.
+// A not is carried down to the comparisons, which are turned round: what was
+// not shown does not show the contrary.
 //
 // # What counts
 //

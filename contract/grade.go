@@ -58,21 +58,3 @@ func Worst(grades ...Grade) Grade {
 	}
 	return worst
 }
-
-// best combines the grades of an any-group: one pass is a pass, all failed is
-// a fail, everything else (and nothing) is inconclusive.
-func best(grades ...Grade) Grade {
-	failed := 0
-	for _, g := range grades {
-		switch g {
-		case Pass:
-			return Pass
-		case Fail:
-			failed++
-		}
-	}
-	if failed > 0 && failed == len(grades) {
-		return Fail
-	}
-	return Inconclusive
-}

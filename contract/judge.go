@@ -33,6 +33,7 @@ func Evaluate(c *Contract, e Evidence) Verdict {
 		condemn(v.Clauses, e.Unfit[0])
 	}
 	v.Grade, v.Reason = summary(v.Clauses, e.Unfit)
+	v.WrongPass, v.WrongFail = unionBound(v.Clauses, len(v.Clauses))
 	return v
 }
 
@@ -90,8 +91,8 @@ type judge struct {
 	workloads           []string // that were measured, by name
 }
 
-func newJudge(e Evidence) judge {
-	j := judge{e: e, baseline: e.Baseline, candidate: e.Candidate}
+func newJudge(e Evidence) *judge {
+	j := &judge{e: e, baseline: e.Baseline, candidate: e.Candidate}
 	variants, workloads := map[string]bool{}, map[string]bool{}
 	for i := range e.Records {
 		if r := &e.Records[i]; r.Phase == record.Measured {
@@ -151,21 +152,14 @@ func (t terms) with(c Clause) terms {
 	return t
 }
 
-// share splits the chance of a wrong pass over k members of an any-group.
-func (t terms) share(k int) terms {
-	t.confidence = 1 - (1-t.confidence)/float64(max(k, 1))
-	return t
-}
-
-func (j judge) clause(c Clause, t terms) Result {
+func (j *judge) clause(c Clause, t terms) Result {
 	t = t.with(c)
 	var r Result
+	kind, members, _ := c.group()
 	switch {
-	case len(c.All) > 0 && len(c.Any) == 0 && c.Need.IsZero():
-		r = j.group(KindAll, c.All, t)
-	case len(c.Any) > 0 && len(c.All) == 0 && c.Need.IsZero():
-		r = j.group(KindAny, c.Any, t.share(len(c.Any)))
-	case c.Need.IsZero() || len(c.All)+len(c.Any) > 0:
+	case len(members) > 0:
+		r = j.group(&c, t)
+	case kind != "" || c.Need.IsZero() || len(c.All)+len(c.Any) > 0 || c.Not != nil || c.Count != nil:
 		r = Result{Kind: KindClause, Reason: "it demands nothing that can be judged"}
 	default:
 		r = j.each(c, t)
@@ -184,32 +178,8 @@ func label(r *Result, c Clause) {
 	}
 }
 
-func (j judge) group(kind Kind, members []Clause, t terms) Result {
-	r := Result{Kind: kind, Confidence: t.confidence}
-	var grades []Grade
-	for _, m := range members {
-		res := j.clause(m, t)
-		r.Results, grades = append(r.Results, res), append(grades, res.Grade)
-	}
-	if kind == KindAll {
-		r.Grade = Worst(grades...)
-		if r.Reason = fmt.Sprintf("all %d members pass", len(members)); r.Grade != Pass {
-			r.Reason = worstReason(r.Results, r.Grade)
-		}
-		return r
-	}
-	if len(members) > 1 {
-		r.Notes = append(r.Notes, fmt.Sprintf("one of %d may pass, so each is judged at %s confidence unless it has its own", len(members), percentage(t.confidence)))
-	}
-	r.Grade = best(grades...)
-	if r.Reason = worstReason(r.Results, r.Grade); r.Grade == Fail {
-		r.Reason = "no member passes: " + r.Reason
-	}
-	return r
-}
-
 // each judges the clause on every workload that it matches.
-func (j judge) each(c Clause, t terms) Result {
+func (j *judge) each(c Clause, t terms) Result {
 	scopes := j.match(t)
 	if len(scopes) == 1 {
 		return j.one(c, t, scopes[0])
@@ -228,6 +198,7 @@ func (j judge) each(c Clause, t terms) Result {
 		r.Results, grades = append(r.Results, res), append(grades, res.Grade)
 	}
 	r.Grade = Worst(grades...)
+	r.WrongPass, r.WrongFail = unionBound(r.Results, len(r.Results))
 	if r.Grade == Pass {
 		r.Reason = fmt.Sprintf("passes on all %d workloads", len(scopes))
 		return r
@@ -239,7 +210,7 @@ func (j judge) each(c Clause, t terms) Result {
 
 // match lists the workloads that a clause is judged on: those it names, even
 // when nothing of them was measured, or all that have requests in its scope.
-func (j judge) match(t terms) []string {
+func (j *judge) match(t terms) []string {
 	if len(t.on) > 0 {
 		return t.on
 	}
@@ -281,19 +252,23 @@ type trial struct {
 	limit  float64 // on the change, else on the quantity
 }
 
-func (j judge) one(c Clause, t terms, workload string) Result {
+func (j *judge) one(c Clause, t terms, workload string) Result {
 	x := trial{clause: c, terms: t, Result: Result{
 		Kind: KindClause, Need: c.Need.String(), Scope: scopeText(workload, t.where), Workload: workload,
 		Quantity: &c.Need.Quantity, Compare: c.Need.Compare, Confidence: t.confidence,
 		Limit: &Bound{Text: c.Need.Limit.text},
 	}}
+	if !c.Need.Quantity.fact() && decisive(t.confidence) {
+		x.WrongPass = math.Round((1-t.confidence)*1e12) / 1e12
+		x.WrongFail = x.WrongPass
+	}
 	x.Grade, x.Reason = x.judge(j)
 	return x.Result
 }
 
 // judge measures, then decides. Whatever is missing is asked before anything
 // is decided.
-func (x *trial) judge(j judge) (Grade, string) {
+func (x *trial) judge(j *judge) (Grade, string) {
 	need := x.clause.Need
 	if !decisive(x.terms.confidence) {
 		return Inconclusive, fmt.Sprintf("a confidence of %s decides nothing", percentage(x.terms.confidence))
@@ -326,7 +301,7 @@ func (x *trial) two() float64 { return twoSided(x.terms.confidence) }
 func twoSided(confidence float64) float64 { return math.Round((2*confidence-1)*1e12) / 1e12 }
 
 // estimate fills in the figures of both variants.
-func (x *trial) estimate(j judge) {
+func (x *trial) estimate(j *judge) {
 	q, high := x.clause.Need.Quantity, x.clause.Need.Compare.upper()
 	x.cand = gather(j.e, j.candidate, x.Workload, x.terms.where)
 	x.c = x.cand.measure(q, x.metric, x.two(), high)

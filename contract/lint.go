@@ -13,6 +13,22 @@ import (
 	"github.com/assay-llm/assay/stat"
 )
 
+// The codes of what Lint finds, for programs. No longer run helps against
+// CodeUnmeasured, CodeNoBaseline and CodeNoStream.
+const (
+	CodeEmpty      = "empty"       // nothing is demanded
+	CodeConfidence = "confidence"  // a confidence that decides nothing
+	CodeTwice      = "twice"       // an id that is taken
+	CodeStranger   = "stranger"    // a workload or label that the run does not have
+	CodeUnmeasured = "unmeasured"  // a metric that nothing measures
+	CodeNoBaseline = "no-baseline" // a limit against a baseline that the run does not have
+	CodeNoStream   = "no-stream"   // a metric of streams, and answers that are not streamed
+	CodeNoTokens   = "no-tokens"   // a metric of tokens, and nobody counts them
+	CodeFew        = "few"         // too few requests, or too short a run, for a decision
+	CodeSettled    = "settled"     // a limit that everybody meets, or nobody
+	CodeDirection  = "direction"   // a limit on the side on which more is better
+)
+
 // Planned is what a run will send on one workload: enough to tell which
 // clauses it cannot decide.
 type Planned struct {
@@ -35,9 +51,11 @@ const baselineName = "baseline"
 func Lint(c *Contract, planned []Planned) []config.Fault {
 	l := linter{planned: planned}
 	if c == nil || len(c.Clauses) == 0 {
-		l.report(nil, "clauses", 0, "nothing is demanded, so nothing can pass", "write a clause such as need: p99(ttft) <= 800ms")
+		l.report(CodeEmpty, nil, "clauses", 0, "nothing is demanded, so nothing can pass", "write a clause such as need: p99(ttft) <= 800ms")
 		if c != nil && c.node != nil {
-			l.faults[0] = c.node.Mark(l.faults[0].What, l.faults[0].Hint)
+			f := c.node.Mark(l.faults[0].What, l.faults[0].Hint)
+			f.Code = CodeEmpty
+			l.faults[0] = f
 		}
 		return l.faults
 	}
@@ -46,26 +64,22 @@ func Lint(c *Contract, planned []Planned) []config.Fault {
 		t.confidence = float64(c.Confidence)
 	}
 	if !confident(t.confidence) {
-		l.report(nil, "confidence", 0, fmt.Sprintf("a confidence of %s decides nothing", percentage(t.confidence)), "write confidence: 95%")
+		l.report(CodeConfidence, nil, "confidence", 0, fmt.Sprintf("a confidence of %s decides nothing", percentage(t.confidence)), "write confidence: 95%")
 		return l.faults
 	}
 	clauses := c.named()
 	l.bounds = boundsOf(clauses)
-	var at *config.Node
-	if c.node != nil {
-		at = c.node.At("clauses")
-	}
-	if at == nil {
+	if c.node == nil {
 		// A decoded contract was checked for this by CheckConfig.
 		seen := map[string]bool{}
 		walk(clauses, nil, func(c *Clause, _ *config.Node) {
 			if seen[c.ID] {
-				l.report(nil, c.ID, 0, fmt.Sprintf("the id %q is taken", c.ID), "give each clause an id of its own")
+				l.report(CodeTwice, nil, c.ID, 0, fmt.Sprintf("the id %q is taken", c.ID), "give each clause an id of its own")
 			}
 			seen[c.ID] = true
 		})
 	}
-	l.list(clauses, at, t)
+	l.list(clauses, c.nodes(), t)
 	return l.faults
 }
 
@@ -76,11 +90,7 @@ func (c *Contract) Strangers(workloads []string) []config.Fault {
 		return nil
 	}
 	var l linter
-	var list *config.Node
-	if c.node != nil {
-		list = c.node.At("clauses")
-	}
-	walk(c.named(), list, func(clause *Clause, at *config.Node) {
+	walk(c.named(), c.nodes(), func(clause *Clause, at *config.Node) {
 		for _, name := range clause.On {
 			if slices.Contains(workloads, name) {
 				continue
@@ -99,7 +109,7 @@ func (l *linter) stranger(id string, at *config.Node, name string, workloads []s
 	if near, ok := nearest(name, workloads); ok {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}
-	l.report(at, id, 0, fmt.Sprintf("there is no workload %q in this run", name), hint)
+	l.report(CodeStranger, at, id, 0, fmt.Sprintf("there is no workload %q in this run", name), hint)
 }
 
 type linter struct {
@@ -110,14 +120,16 @@ type linter struct {
 
 // report adds a fault at the clause's node, at a column of its need if column
 // is not 0. Without a node it is known by the clause's id.
-func (l *linter) report(at *config.Node, id string, column int, what, hint string) {
+func (l *linter) report(code string, at *config.Node, id string, column int, what, hint string) {
 	if at == nil {
-		l.faults = append(l.faults, config.Fault{Path: id, What: what, Hint: hint})
+		l.faults = append(l.faults, config.Fault{Path: id, What: what, Hint: hint, Code: code})
 		return
 	}
 	f := at.Mark(what, hint)
+	f.Code = code
 	if need := at.At("need"); column > 0 && need.IsScalar() && need.Exists() {
 		f = need.Mark(what, hint)
+		f.Code = code
 		if text := need.Scalar(); !strings.Contains(text, "\n") && column <= utf8.RuneCountInString(text) {
 			f.Column += column - 1
 			if need.Quoted() {
@@ -128,33 +140,23 @@ func (l *linter) report(at *config.Node, id string, column int, what, hint strin
 	l.faults = append(l.faults, f)
 }
 
-func (l *linter) list(clauses []Clause, list *config.Node, t terms) {
-	var items []*config.Node
-	if list != nil {
-		items = list.Items()
-	}
+func (l *linter) list(clauses []Clause, nodes []*config.Node, t terms) {
 	for i := range clauses {
 		var at *config.Node
-		if i < len(items) {
-			at = items[i]
+		if i < len(nodes) {
+			at = nodes[i]
 		}
 		l.clause(&clauses[i], at, t.with(clauses[i]))
 	}
 }
 
 func (l *linter) clause(c *Clause, at *config.Node, t terms) {
-	var all, some *config.Node
-	if at != nil {
-		all, some = at.At("all"), at.At("any")
-	}
-	groups := len(c.All) + len(c.Any)
+	kind, members, k := c.group()
 	switch {
-	case c.Need.IsZero() && groups == 0, len(c.All) > 0 && len(c.Any) > 0, !c.Need.IsZero() && groups > 0:
-		l.report(at, c.ID, 0, "demands nothing that can be judged", "write either need:, all: or any:")
-	case len(c.All) > 0:
-		l.list(c.All, all, t)
-	case len(c.Any) > 0:
-		l.list(c.Any, some, t.share(len(c.Any)))
+	case len(members) > 0:
+		l.list(demanded(kind, members), c.memberNodes(at), t.share(len(members), k))
+	case kind != "" || c.Need.IsZero() || len(c.All)+len(c.Any) > 0 || c.Not != nil || c.Count != nil:
+		l.report(CodeEmpty, at, c.ID, 0, "demands nothing that can be judged", "write one of need:, all:, any:, not: or count:")
 	default:
 		leaf := leafLint{linter: l, c: c, at: at, t: t}
 		leaf.check()
@@ -171,21 +173,23 @@ type leafLint struct {
 	unit record.Unit
 }
 
-func (l *leafLint) say(column int, what, hint string) { l.report(l.at, l.c.ID, column, what, hint) }
+func (l *leafLint) say(code string, column int, what, hint string) {
+	l.report(code, l.at, l.c.ID, column, what, hint)
+}
 
 // sayAt reports at a key of the clause, or at the clause when a group has it.
-func (l *leafLint) sayAt(key, what, hint string) {
+func (l *leafLint) sayAt(code, key, what, hint string) {
 	at := l.at
 	if at != nil && at.Has(key) {
 		at = at.At(key)
 	}
-	l.report(at, l.c.ID, 0, what, hint)
+	l.report(code, at, l.c.ID, 0, what, hint)
 }
 
 func (l *leafLint) check() {
 	need := l.c.Need
 	if !decisive(l.t.confidence) {
-		l.sayAt("confidence", fmt.Sprintf("a confidence of %s decides nothing", percentage(l.t.confidence)), "write confidence: 95%")
+		l.sayAt(CodeConfidence, "confidence", fmt.Sprintf("a confidence of %s decides nothing", percentage(l.t.confidence)), "write confidence: 95%")
 		return
 	}
 	scopes := l.scopes()
@@ -196,11 +200,11 @@ func (l *leafLint) check() {
 		if near, ok := nearest(need.Quantity.Metric, metricNames(nil)); ok {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
-		l.say(need.at.metric, fmt.Sprintf("nothing in this version measures %s", need.Quantity.Metric), hint)
+		l.say(CodeUnmeasured, need.at.metric, fmt.Sprintf("nothing in this version measures %s", need.Quantity.Metric), hint)
 		return
 	}
 	if s := need.Quantity.Stat; (s == "max" || s == "min") && l.t.min == 0 && l.c.Window.Requests == 0 {
-		l.say(need.at.stat, fmt.Sprintf("a %s says nothing without a minimum of requests", s), "write min: 100 beside it, or a quantile such as p99")
+		l.say(CodeFew, need.at.stat, fmt.Sprintf("a %s says nothing without a minimum of requests", s), "write min: 100 beside it, or a quantile such as p99")
 	}
 	l.limits()
 	l.direction()
@@ -247,7 +251,7 @@ func (l *leafLint) scopes() []Planned {
 		}
 	}
 	if len(scopes) == 0 && unlabelled != "" {
-		l.sayAt("where", fmt.Sprintf("no planned request has the label %s", unlabelled), "correct where:, or label a workload so")
+		l.sayAt(CodeStranger, "where", fmt.Sprintf("no planned request has the label %s", unlabelled), "correct where:, or label a workload so")
 	}
 	return scopes
 }
@@ -262,21 +266,21 @@ func (l *leafLint) limits() {
 	measured := n.Quantity.Stat != "count"
 	least := v < 0 || v == 0 && (measured || strict == upper)
 	if least && upper {
-		l.say(n.at.limit, fmt.Sprintf("the clause can never pass: %s cannot be shown to be %s %s", n.Quantity, n.Compare, n.Limit.text), "write a limit above 0")
+		l.say(CodeSettled, n.at.limit, fmt.Sprintf("the clause can never pass: %s cannot be shown to be %s %s", n.Quantity, n.Compare, n.Limit.text), "write a limit above 0")
 		return
 	}
 	if (v < 0 || v == 0 && !strict) && !upper {
-		l.say(n.at.limit, fmt.Sprintf("the clause can never fail: %s is always %s %s", n.Quantity, n.Compare, n.Limit.text), "write a limit above 0")
+		l.say(CodeSettled, n.at.limit, fmt.Sprintf("the clause can never fail: %s is always %s %s", n.Quantity, n.Compare, n.Limit.text), "write a limit above 0")
 		return
 	}
 	if l.unit != record.Proportion || v < 1 {
 		return
 	}
 	if upper {
-		l.say(n.at.limit, fmt.Sprintf("the clause can never fail: no share is above %s", n.Limit.text), "write a limit below 100%")
+		l.say(CodeSettled, n.at.limit, fmt.Sprintf("the clause can never fail: no share is above %s", n.Limit.text), "write a limit below 100%")
 		return
 	}
-	l.say(n.at.limit, fmt.Sprintf("the clause can never pass: no sample shows a share of %s", n.Limit.text), "write a limit below 100%, such as 99%")
+	l.say(CodeSettled, n.at.limit, fmt.Sprintf("the clause can never pass: no sample shows a share of %s", n.Limit.text), "write a limit below 100%, such as 99%")
 }
 
 // directed lists the metrics for which one direction is better for every
@@ -292,7 +296,7 @@ func directed(m record.Metric) bool {
 // boundsOf collects from which sides the contract limits each metric.
 func boundsOf(clauses []Clause) map[string]map[bool]bool {
 	bounds := map[string]map[bool]bool{}
-	walk(clauses, nil, func(c *Clause, _ *config.Node) {
+	add := func(c *Clause) {
 		if c.Need.IsZero() {
 			return
 		}
@@ -301,7 +305,18 @@ func boundsOf(clauses []Clause) map[string]map[bool]bool {
 			bounds[m] = map[bool]bool{}
 		}
 		bounds[m][c.Need.Compare.upper()] = true
-	})
+	}
+	var collect func(clauses []Clause)
+	collect = func(clauses []Clause) {
+		for i := range clauses {
+			add(&clauses[i])
+			kind, members, _ := clauses[i].group()
+			if len(members) > 0 {
+				collect(demanded(kind, members))
+			}
+		}
+	}
+	collect(clauses)
 	return bounds
 }
 
@@ -319,7 +334,7 @@ func (l *leafLint) direction() {
 	if l.m.Higher {
 		better = "larger"
 	}
-	l.say(n.at.compare, fmt.Sprintf("probably the wrong way round: a %s %s is better, and %s passes the worse system", better, l.m.Name, n),
+	l.say(CodeDirection, n.at.compare, fmt.Sprintf("probably the wrong way round: a %s %s is better, and %s passes the worse system", better, l.m.Name, n),
 		fmt.Sprintf("write %s %s %s, or add a clause that limits %s from the other side", n.Quantity, flipped, n.Limit.text, l.m.Name))
 }
 
@@ -327,19 +342,19 @@ func (l *leafLint) direction() {
 func (l *leafLint) plan(p Planned) {
 	n := l.c.Need
 	if n.Limit.Baseline && len(p.Variants) > 0 && !(slices.Contains(p.Variants, baselineName) && len(p.Variants) > 1) {
-		l.say(n.at.limit, "the limit refers to a baseline, and the run has none", "add a variant named baseline, or write a limit such as 800ms")
+		l.say(CodeNoBaseline, n.at.limit, "the limit refers to a baseline, and the run has none", "add a variant named baseline, or write a limit such as 800ms")
 	}
 	if !p.Usage && needsUsage(l.m.Name) {
-		l.say(n.at.metric, fmt.Sprintf("%s needs token counts, and workload %s asks for none", l.m.Name, p.Workload), "let the server report usage")
+		l.say(CodeNoTokens, n.at.metric, fmt.Sprintf("%s needs token counts, and workload %s asks for none", l.m.Name, p.Workload), "let the server report usage")
 	}
 	if !p.Streaming && needsStream(l.m.Name) {
-		l.say(n.at.metric, fmt.Sprintf("%s needs streamed answers, and workload %s does not stream", l.m.Name, p.Workload), "write stream: true in the workload")
+		l.say(CodeNoStream, n.at.metric, fmt.Sprintf("%s needs streamed answers, and workload %s does not stream", l.m.Name, p.Workload), "write stream: true in the workload")
 	}
 	if l.t.min > 0 && p.Requests > 0 && l.t.min > p.Requests {
-		l.sayAt("min", fmt.Sprintf("asks for at least %s, and workload %s plans %s", count(l.t.min, "request"), p.Workload, grouped(fmt.Sprint(p.Requests))), "plan more requests or lower min")
+		l.sayAt(CodeFew, "min", fmt.Sprintf("asks for at least %s, and workload %s plans %s", count(l.t.min, "request"), p.Workload, grouped(fmt.Sprint(p.Requests))), "plan more requests or lower min")
 	}
 	if w := l.c.Window; n.Quantity.Stat == "count" && w.For > 0 && p.For > 0 && p.For < w.For {
-		l.sayAt("window", fmt.Sprintf("counts over a window of %s, and workload %s lasts %s", w, p.Workload, config.Duration(p.For)), "plan a longer run, or judge a share instead")
+		l.sayAt(CodeFew, "window", fmt.Sprintf("counts over a window of %s, and workload %s lasts %s", w, p.Workload, config.Duration(p.For)), "plan a longer run, or judge a share instead")
 	}
 	l.size(p)
 }
@@ -361,7 +376,7 @@ func (l *leafLint) size(p Planned) {
 	switch n.Quantity.Stat {
 	case "rate":
 		if p.For > 0 && p.For < rateSlices*leastSlice {
-			l.say(n.at.stat, fmt.Sprintf("a rate needs %d seconds for a bound, and workload %s lasts %s", rateSlices, p.Workload, config.Duration(p.For)), fmt.Sprintf("write for: %ds or more in the workload", rateSlices))
+			l.say(CodeFew, n.at.stat, fmt.Sprintf("a rate needs %d seconds for a bound, and workload %s lasts %s", rateSlices, p.Workload, config.Duration(p.For)), fmt.Sprintf("write for: %ds or more in the workload", rateSlices))
 		}
 		return
 	case "count", "max", "min":
@@ -388,7 +403,7 @@ func (l *leafLint) size(p Planned) {
 		need, what = k, fmt.Sprintf("to show %s at %s confidence takes %s, even in the best case", n, conf, count(k, "request"))
 	}
 	if need > p.Requests {
-		l.say(n.at.stat, fmt.Sprintf("%s, and workload %s plans %s", what, p.Workload, grouped(fmt.Sprint(p.Requests))), l.remedy(need, p))
+		l.say(CodeFew, n.at.stat, fmt.Sprintf("%s, and workload %s plans %s", what, p.Workload, grouped(fmt.Sprint(p.Requests))), l.remedy(need, p))
 	}
 }
 

@@ -29,6 +29,9 @@ func (q Quantity) stat() string {
 	return "p" + strconv.FormatFloat(math.Round(q.P*1e8)/1e6, 'f', -1, 64)
 }
 
+// fact reports whether the quantity is a fact of a run, without an interval.
+func (q Quantity) fact() bool { return q.Stat == "count" || q.Stat == "max" || q.Stat == "min" }
+
 // Compare is a comparison: "<=", "<", ">=" or ">".
 type Compare string
 
@@ -392,7 +395,7 @@ func (p *parser) check(n *Need) error {
 	if what != "" {
 		return p.fault(n.at.stat, what, hint)
 	}
-	if n.Limit.Baseline && (q.Stat == "count" || q.Stat == "max" || q.Stat == "min") {
+	if n.Limit.Baseline && q.fact() {
 		return p.fault(n.at.limit, fmt.Sprintf("a %s has no interval, so it cannot be held against a baseline", q.Stat), "write a share, a rate or a quantile such as p99")
 	}
 	return p.checkUnit(n, unit)

@@ -20,8 +20,10 @@ type Verdict struct {
 	Grade      Grade    `json:"grade"`
 	Reason     string   `json:"reason"` // one sentence: what decided, or what is missing
 	Confidence float64  `json:"confidence"`
-	Baseline   string   `json:"baseline,omitempty"`  // name of the variant that limits refer to; "" if there is none
-	Candidate  string   `json:"candidate,omitempty"` // name of the judged variant
+	Baseline   string   `json:"baseline,omitempty"`   // name of the variant that limits refer to; "" if there is none
+	Candidate  string   `json:"candidate,omitempty"`  // name of the judged variant
+	WrongPass  float64  `json:"wrong_pass,omitempty"` // how often a candidate with a quantity just beyond its limit passes, at most
+	WrongFail  float64  `json:"wrong_fail,omitempty"` // how often a candidate with every quantity exactly at its limit fails, at most (union bound)
 	Clauses    []Result `json:"clauses"`
 	Unfit      []string `json:"unfit,omitempty"` // why the whole run proves nothing; any of them makes every grade inconclusive
 }
@@ -35,6 +37,8 @@ const (
 	KindEach   Kind = "each"   // one clause judged on several workloads, each by itself; the worst counts
 	KindAll    Kind = "all"    // a group; the worst counts
 	KindAny    Kind = "any"    // a group; the best counts
+	KindNot    Kind = "not"    // one clause, turned into its contrary
+	KindCount  Kind = "count"  // a group; so many members must pass
 )
 
 // Result is the judgement of one clause, with its evidence. Fields that do not
@@ -55,6 +59,8 @@ type Result struct {
 	Limit      *Bound      `json:"limit,omitempty"`
 	Unit       record.Unit `json:"unit,omitempty"`       // of Baseline, Candidate and Limit.Value
 	Confidence float64     `json:"confidence,omitempty"` // of the one-sided bound that decides; intervals are two-sided with both ends at it
+	WrongPass  float64     `json:"wrong_pass,omitempty"` // how often it passes though the candidate lies just beyond its limit, at most; 0 for a fact of the run
+	WrongFail  float64     `json:"wrong_fail,omitempty"` // how often it fails though the candidate lies exactly at its limit, at most (union bound over members)
 	Baseline   *Figure     `json:"baseline,omitempty"`
 	Candidate  *Figure     `json:"candidate,omitempty"`
 	Change     *Figure     `json:"change,omitempty"`    // candidate against baseline

@@ -73,8 +73,8 @@ func TestWorst(t *testing.T) {
 		if got := Worst(tc.in...); got != tc.worst {
 			t.Errorf("Worst(%v) = %s, want %s", tc.in, got, tc.worst)
 		}
-		if got := best(tc.in...); got != tc.best {
-			t.Errorf("best(%v) = %s, want %s", tc.in, got, tc.best)
+		if got := atLeast(1, tc.in...); got != tc.best {
+			t.Errorf("atLeast(1, %v) = %s, want %s", tc.in, got, tc.best)
 		}
 	}
 }
@@ -218,7 +218,10 @@ func TestSchema(t *testing.T) {
 		{`{"version": 1}`, false},
 		{`{"version": 1, "clauses": [{"need": "ttft <= 800ms"}]}`, false},
 		{`{"version": 1, "clauses": [{"any": [{"ned": "p99(ttft) <= 800ms"}]}]}`, false},
-		{`{"version": 1, "clauses": [{"not": {"need": "p99(ttft) <= 800ms"}}]}`, false},
+		{`{"version": 1, "clauses": [{"not": {"need": "p99(ttft) <= 800ms"}}]}`, true},
+		{`{"version": 1, "clauses": [{"not": [{"need": "p99(ttft) <= 800ms"}]}]}`, false},
+		{`{"version": 1, "clauses": [{"count": {"at_least": 1, "of": [{"need": "p99(ttft) <= 800ms"}]}}]}`, true},
+		{`{"version": 1, "clauses": [{"count": {"of": 2}}]}`, false},
 		{`{"version": 1, "clauses": [{"need": "p99(ttft) <= 800ms", "severity": "mild"}]}`, false},
 	} {
 		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(tc.json))

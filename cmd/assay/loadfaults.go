@@ -8,6 +8,7 @@ import (
 
 	"github.com/assay-llm/assay/bench"
 	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/contract"
 )
 
 // places are the paths of a suite that flags fill in, the longest first, and
@@ -85,9 +86,9 @@ func (f *loadFlags) inFlag(fault config.Fault) string {
 	return name + ": " + inFaults.Replace(fault.What) + "\n  hint: " + hint
 }
 
-// hopeless are parts of the faults of clauses that no run of the flags can
-// decide, however long it is.
-var hopeless = []string{"nothing in this version measures", "the limit refers to a baseline", "needs streamed answers"}
+// hopeless are the faults of clauses that no run of the flags can decide, however
+// long it is.
+var hopeless = []string{contract.CodeUnmeasured, contract.CodeNoBaseline, contract.CodeNoStream}
 
 // lint looks for what --need demands and the load cannot decide: an error if more
 // of it would not help, else warnings.
@@ -98,7 +99,7 @@ func (f *loadFlags) lint(s *bench.Suite) (warnings []string, err error) {
 	}
 	var never []config.Fault
 	for _, fault := range faults {
-		if slices.ContainsFunc(hopeless, func(h string) bool { return strings.Contains(fault.What, h) }) {
+		if slices.Contains(hopeless, fault.Code) {
 			never = append(never, fault)
 		} else {
 			warnings = append(warnings, f.inFlag(fault))
