@@ -223,7 +223,7 @@ func (r *run) describe() {
 		p := first.plans[name]
 		info := record.WorkloadInfo{
 			Name: name, Arrivals: p.String(), Open: p.Open(), Planned: p.Planned(),
-			WarmUp: p.WarmUps(), Plan: p.Digest(), Labels: spec.Labels, Poisson: p.Poisson(), Rate: p.Rate(),
+			WarmUp: p.WarmUps(), Plan: p.Digest(), Labels: spec.Labels, Process: p.Process(), Rate: p.Rate(),
 		}
 		m.Workloads = append(m.Workloads, info)
 		r.length += time.Duration(len(r.variants)) * p.For()

@@ -191,7 +191,7 @@ func golden() (*record.Manifest, []record.Record) {
 	m := &record.Manifest{
 		ID: "20260105T080000-000000", State: "done", Start: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC),
 		Variants:  []record.VariantInfo{{Name: "baseline"}, {Name: "candidate", Model: "tiny"}, {Name: "other"}},
-		Workloads: []record.WorkloadInfo{{Name: "chat", Arrivals: "Poisson 8/s for 1s", Open: true, Rate: 8, Poisson: true}},
+		Workloads: []record.WorkloadInfo{{Name: "chat", Arrivals: "Poisson 8/s for 1s", Open: true, Rate: 8, Process: &record.Process{Kind: "poisson", Rate: []record.RatePiece{{Rate: 8}}}}},
 		Windows:   []record.Window{{Variant: "candidate", Workload: "chat", Start: record.At(0), End: record.At(time.Second)}},
 	}
 	return m, []record.Record{r}

@@ -109,7 +109,7 @@ func TestVLLMRequestsKeepWhatTheFileTells(t *testing.T) {
 		t.Errorf("windows %v", w)
 	}
 	noted(t, r, "role chunk", "not valid", "queue_times", "openai-chat", "4 requests read, 0 skipped", "SHA-256")
-	if wl := r.Manifest.Workloads; len(wl) != 1 || !wl[0].Open || wl[0].Rate != 2 || !wl[0].Poisson || wl[0].Planned != 4 {
+	if wl := r.Manifest.Workloads; len(wl) != 1 || !wl[0].Open || wl[0].Rate != 2 || wl[0].Process == nil || wl[0].Process.Kind != "poisson" || wl[0].Planned != 4 {
 		t.Errorf("workloads %+v", wl)
 	}
 }

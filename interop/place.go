@@ -226,7 +226,10 @@ func describe(all []record.WorkloadInfo, name string, s *source) []record.Worklo
 	}
 	w := record.WorkloadInfo{Name: name, Arrivals: s.arrivals, Planned: n, WarmUp: warm}
 	if s.scheduled && s.rate > 0 {
-		w.Open, w.Rate, w.Poisson = true, s.rate, s.poisson
+		w.Open, w.Rate = true, s.rate
+		if s.poisson {
+			w.Process = &record.Process{Kind: "poisson", Rate: []record.RatePiece{{Rate: s.rate}}}
+		}
 	}
 	if w.Arrivals == "" {
 		w.Arrivals = "not told by the file"

@@ -78,7 +78,7 @@ func (x *export) strategy(workload string) map[string]any {
 		}
 		kind := any(nil)
 		switch {
-		case w.Open && w.Poisson:
+		case w.Process != nil && w.Process.Kind == "poisson" && len(w.Process.Rate) == 1 && w.Process.Rate[0].Slope == 0:
 			kind = "poisson"
 		case w.Open && strings.HasPrefix(strings.ToLower(w.Arrivals), "constant"):
 			kind = "constant"

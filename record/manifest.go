@@ -58,8 +58,8 @@ type WorkloadInfo struct {
 	Planned  int64             `json:"planned"` // shots a variant, warm-up left out; −1: as many as fit
 	WarmUp   int64             `json:"warm_up"` // shots a variant
 	Plan     string            `json:"plan_digest"`
-	Rate     float64           `json:"rate,omitempty"` // mean planned requests per second of an open loop
-	Poisson  bool              `json:"poisson,omitempty"`
+	Rate     float64           `json:"rate,omitempty"`    // mean planned requests per second of an open loop
+	Process  *Process          `json:"process,omitempty"` // of an open loop whose send times can be tested for it
 	Labels   map[string]string `json:"labels,omitempty"`
 }
 

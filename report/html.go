@@ -25,16 +25,17 @@ var styleText string
 
 // htmlPage is parsed once. The only style is the page's own, allowed by its hash.
 var htmlPage = template.Must(template.New("").Funcs(template.FuncMap{
-	"sign":        func(g any) string { return sign(fmt.Sprint(g)) },
-	"upper":       func(g any) string { return strings.ToUpper(fmt.Sprint(g)) },
-	"sub":         func(a, b float64) float64 { return round(a - b) },
-	"add":         func(a, b int) int { return a + b },
-	"whole":       whole,
-	"rate":        func(v float64) string { return scaleOf(contract.RequestsPerSecond).print(v) },
-	"band":        bandText,
-	"probability": shareText,
-	"outcomes":    outcomes,
-	"evidence":    figureTip,
+	"sign":     func(g any) string { return sign(fmt.Sprint(g)) },
+	"upper":    func(g any) string { return strings.ToUpper(fmt.Sprint(g)) },
+	"sub":      func(a, b float64) float64 { return round(a - b) },
+	"add":      func(a, b int) int { return a + b },
+	"whole":    whole,
+	"rate":     func(v float64) string { return scaleOf(contract.RequestsPerSecond).print(v) },
+	"band":     bandText,
+	"fit":      fitText,
+	"arrived":  Arrivals.word,
+	"outcomes": outcomes,
+	"evidence": figureTip,
 }).Parse(styled(pageText, strings.TrimSpace(styleText))))
 
 func styled(page, style string) string {

@@ -40,7 +40,7 @@ func (s made) build() (*record.Manifest, []record.Record) {
 	for _, v := range s.variants {
 		m.Variants = append(m.Variants, record.VariantInfo{Name: v, URL: "http://127.0.0.1:8000", Model: "llama-3.1-8b-" + v, API: "chat", Protocol: "HTTP/1.1", Engine: map[string]string{"engine": "sim", "config": "step:\n  base: 8ms"}})
 	}
-	m.Workloads = []record.WorkloadInfo{{Name: "chat", Arrivals: fmt.Sprintf("Poisson %g/s", s.rate), Open: true, Poisson: true, Planned: int64(s.requests), WarmUp: 10, Plan: "abcd", Rate: s.rate}}
+	m.Workloads = []record.WorkloadInfo{{Name: "chat", Arrivals: fmt.Sprintf("Poisson %g/s", s.rate), Open: true, Process: &record.Process{Kind: "poisson", Rate: []record.RatePiece{{Rate: s.rate}}}, Planned: int64(s.requests), WarmUp: 10, Plan: "abcd", Rate: s.rate}}
 	var records []record.Record
 	start := time.Second
 	each := 0

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/xml"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -138,7 +139,7 @@ func TestArrivalsJoinBlocks(t *testing.T) {
 	m, records := s.build()
 	d := Build(m, records, nil)
 	for _, a := range d.Workloads[0].Arrivals {
-		if !a.Poisson || a.Stretches != 4 || a.N+a.Outside != s.requests || math.Abs(a.Seconds-75) > 1e-6 || math.Abs(a.Rate-8) > .1 {
+		if a.AsPlanned == nil || !*a.AsPlanned || a.CV.Lo == nil || a.Stretches != 4 || a.N+a.Outside != s.requests || math.Abs(a.Seconds-75) > 1e-6 || math.Abs(a.Rate-8) > .1 {
 			t.Errorf("four blocks of Poisson arrivals at 8/s: %+v", a)
 		}
 	}
@@ -149,17 +150,65 @@ func TestArrivalsJoinBlocks(t *testing.T) {
 		if start[r.Variant] == 0 {
 			start[r.Variant] = m.Windows[0].Start
 		}
-		r.Send = start[r.Variant]
+		r.Due, r.Send = start[r.Variant], start[r.Variant]
 		start[r.Variant] += record.Instant(25e6)
 	}
 	for _, a := range Build(m, records, nil).Workloads[0].Arrivals {
-		if a.Poisson {
+		if a.AsPlanned != nil && *a.AsPlanned || a.AsPlanned == nil && a.Why == "" {
 			t.Errorf("a metronome is taken for a Poisson process: %+v", a)
 		}
 	}
-	m.Workloads[0].Poisson = false
+	m.Workloads[0].Process = nil
+	for _, a := range Build(m, records, nil).Workloads[0].Arrivals {
+		if a.Why == "" && (a.AsPlanned != nil || a.CV == nil || a.CV.Planned == nil || a.CV.Lo != nil) {
+			t.Errorf("a workload whose process is not known: %+v", a)
+		}
+	}
+	m.Workloads[0].Open = false
 	if a := Build(m, records, nil).Workloads[0].Arrivals; a != nil {
-		t.Errorf("a workload that is not planned to be Poisson is checked: %+v", a)
+		t.Errorf("a closed loop has planned arrivals: %+v", a)
+	}
+}
+
+// TestArrivalsOfBurstyProcesses sends bursts on a rate that triples, on time but for
+// the client's lateness: they are told from a Poisson process, and from bursts of
+// another CV.
+func TestArrivalsOfBurstyProcesses(t *testing.T) {
+	rising := []record.RatePiece{{Rate: 20}, {At: 50 * time.Second, Expected: 1000, Rate: 60}}
+	rng := rand.New(rand.NewPCG(3, 1))
+	m := &record.Manifest{
+		Variants: []record.VariantInfo{{Name: "v"}},
+		Windows:  []record.Window{{Variant: "v", Workload: "w", Start: record.At(0), End: record.At(100 * time.Second)}},
+	}
+	var records []record.Record
+	for y := 0.0; ; {
+		y += math.Pow(rng.ExpFloat64(), 1/0.5) / 2 // Weibull, shape 0.5: CV √5
+		due := time.Duration(y / 20 * 1e9)
+		if y > 1000 {
+			due = 50*time.Second + time.Duration((y-1000)/60*1e9)
+		}
+		if due >= 99*time.Second {
+			break
+		}
+		send := due + time.Duration(50e3+rng.Float64()*250e3)
+		records = append(records, record.Record{Variant: "v", Workload: "w", Phase: record.Measured, Due: record.At(due), Send: record.At(send), Outcome: record.OK})
+	}
+	for _, c := range []struct {
+		p    record.Process
+		want bool
+	}{
+		{record.Process{Kind: "weibull", Shape: 0.5, Rate: rising}, true},
+		{record.Process{Kind: "gamma", Shape: 0.2, Rate: rising}, false},
+		{record.Process{Kind: "weibull", Shape: 0.7, Rate: rising}, false},
+		{record.Process{Kind: "weibull", Shape: 0.5, Rate: []record.RatePiece{{Rate: 40}}}, false},
+		{record.Process{Kind: "poisson", Rate: rising}, false},
+	} {
+		m.Workloads = []record.WorkloadInfo{{Name: "w", Open: true, Process: &c.p}}
+		a := Build(m, records, nil).Workloads[0].Arrivals[0]
+		if a.AsPlanned == nil || *a.AsPlanned != c.want {
+			t.Errorf("Weibull bursts held against %+v: %s", c.p, arrivalsText(a))
+		}
+		t.Log(arrivalsText(a))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/assay-llm/assay/record"
-	"github.com/assay-llm/assay/stat"
 )
 
 // The bounds on what a report draws.
@@ -85,112 +84,6 @@ func thin(values []float64, over int) []Point {
 		points[i] = Point{Value: values[k], Share: float64(k+1) / float64(n+over)}
 	}
 	return points
-}
-
-// Arrivals says whether the actual send times of an open workload are the
-// Poisson process that was planned.
-type Arrivals struct {
-	Variant    string  `json:"variant"`
-	N          int     `json:"n"`
-	Stretches  int     `json:"stretches"`     // blocks that were joined
-	Outside    int     `json:"outside"`       // sent after their block's end, left out
-	Seconds    float64 `json:"seconds"`       // length of the joined time axis
-	Why        string  `json:"why,omitempty"` // why there is no check; the figures below are then absent
-	Rate       float64 `json:"rate_per_s,omitempty"`
-	CV         *Band   `json:"cv,omitempty"`         // coefficient of variation of the gaps
-	Dispersion *Band   `json:"dispersion,omitempty"` // variance over mean of the counts per bin
-	Bin        float64 `json:"bin_seconds,omitempty"`
-	KS         float64 `json:"ks,omitempty"` // greatest distance from a constant rate
-	KSP        float64 `json:"ks_p,omitempty"`
-	Poisson    bool    `json:"poisson"` // all three within what Poisson arrivals give
-}
-
-// Band is a figure with the range that 99 % of true Poisson processes have.
-type Band struct {
-	Value float64 `json:"value"`
-	Lo    float64 `json:"lo"`
-	Hi    float64 `json:"hi"`
-}
-
-// arrivals checks the send times of every variant. The blocks of a variant are
-// stretches of one planned process with other variants' turns between them:
-// laid end to end they are one stretch of it, since the wait across a seam of a
-// Poisson process is as long as any other.
-func (b *builder) arrivals(info record.WorkloadInfo) []Arrivals {
-	if !info.Open || !info.Poisson {
-		return nil
-	}
-	var out []Arrivals
-	for _, v := range b.doc.Variants {
-		out = append(out, b.arrivalsOf(info.Name, v.Name))
-	}
-	return out
-}
-
-func (b *builder) arrivalsOf(workload, variant string) Arrivals {
-	a := Arrivals{Variant: variant}
-	type stretch struct {
-		record.Window
-		from time.Duration // on the joined axis
-	}
-	var axis []stretch
-	var length time.Duration
-	for _, w := range b.windows {
-		d, ok := w.End.Sub(w.Start)
-		if w.Variant != variant || w.Workload != workload || !ok || d <= 0 {
-			continue
-		}
-		axis = append(axis, stretch{w, 0})
-	}
-	slices.SortFunc(axis, func(x, y stretch) int { return int(min(max(x.Start-y.Start, -1), 1)) })
-	for i := range axis {
-		axis[i].from = length
-		d, _ := axis[i].End.Sub(axis[i].Start)
-		length += d
-	}
-	a.Stretches, a.Seconds = len(axis), length.Seconds()
-	var at []float64
-	for i := range b.records {
-		r := &b.records[i]
-		if r.Phase != record.Measured || r.Workload != workload || r.Variant != variant || !r.Send.Set() {
-			continue
-		}
-		k := slices.IndexFunc(axis, func(s stretch) bool { return r.Send >= s.Start && r.Send < s.End })
-		if k < 0 {
-			a.Outside++
-			continue
-		}
-		since, _ := r.Send.Sub(axis[k].Start)
-		at = append(at, (axis[k].from + since).Seconds())
-	}
-	a.N = len(at)
-	if len(axis) == 0 {
-		a.Why = "no stretch of time in which it was measured"
-		return a
-	}
-	checked, err := stat.CheckArrivals(at, length.Seconds())
-	if err != nil {
-		a.Why = err.Error()
-		return a
-	}
-	a.Rate, a.Bin, a.KS, a.KSP, a.Poisson = checked.Rate, checked.Bin, checked.KS, checked.KSP, checked.Poisson
-	a.CV = band(checked.CV, checked.CVLo, checked.CVHi)
-	a.Dispersion = band(checked.Dispersion, checked.DispersionLo, checked.DispersionHi)
-	for _, x := range []float64{a.Rate, a.Bin, a.KS, a.KSP} {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return Arrivals{Variant: variant, N: a.N, Stretches: a.Stretches, Outside: a.Outside, Seconds: a.Seconds, Why: "the arrivals give no figures"}
-		}
-	}
-	return a
-}
-
-func band(v, lo, hi float64) *Band {
-	for _, x := range []float64{v, lo, hi} {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil
-		}
-	}
-	return &Band{v, lo, hi}
 }
 
 // series counts what each variant did over the run.

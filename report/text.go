@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/assay-llm/assay/contract"
-	"github.com/assay-llm/assay/record"
 )
 
 // Text writes the report for a terminal: a table a workload with intervals and
@@ -192,30 +191,6 @@ func (p *page) arrivals(d *Document) {
 			p.text("arrivals  ", w.Name+", "+a.Variant+": "+arrivalsText(a), noPaint)
 		}
 	}
-}
-
-// arrivalsText is the check of the send times in one sentence.
-func arrivalsText(a Arrivals) string {
-	if a.Why != "" {
-		return "not checked: " + a.Why
-	}
-	word := "Poisson as planned"
-	if !a.Poisson {
-		word = "not Poisson"
-	}
-	s := fmt.Sprintf("%s: %s sent in %s at %s; ", word, fixed(float64(a.N), 0), scaleOf(record.Nanoseconds, a.Seconds*1e9).print(a.Seconds*1e9), scaleOf(contract.RequestsPerSecond).print(a.Rate))
-	s += fmt.Sprintf("CV of the gaps %s, dispersion %s, p of a constant rate %s", bandText(a.CV), bandText(a.Dispersion), shareText(a.KSP))
-	if a.Stretches > 1 {
-		s += fmt.Sprintf("; %d blocks joined", a.Stretches)
-	}
-	return s
-}
-
-func bandText(b *Band) string {
-	if b == nil {
-		return missing
-	}
-	return fixed(b.Value, 3) + " (99 % band " + fixed(b.Lo, 3) + " to " + fixed(b.Hi, 3) + ")"
 }
 
 // shareText writes a probability.

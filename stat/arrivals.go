@@ -64,7 +64,6 @@ const (
 
 // cvOfGaps is the standard deviation of the gaps between sorted instants over
 // their mean; 0 when all are equal.
-
 func cvOfGaps(at []float64) float64 {
 	m := float64(len(at) - 1)
 	mean := (at[len(at)-1] - at[0]) / m
@@ -134,14 +133,5 @@ func uniformKS(at []float64, duration float64) (d, p float64) {
 		u := t / duration
 		d = math.Max(d, math.Max(u-float64(i)/n, float64(i+1)/n-u))
 	}
-	x := d * (math.Sqrt(n) + 0.12 + 0.11/math.Sqrt(n))
-	if x < 0.3 {
-		return d, 1
-	}
-	sign := 1.0
-	for k := 1.0; k <= 100; k++ {
-		p += sign * 2 * math.Exp(-2*k*k*x*x)
-		sign = -sign
-	}
-	return d, math.Max(0, math.Min(1, p))
+	return d, kolmogorovP(d, n)
 }

@@ -161,14 +161,26 @@ func (p *Plan) dues() iter.Seq2[int64, time.Duration] {
 	return p.arrivals.all()
 }
 
-// Poisson reports whether the arrivals are a Poisson process of constant rate,
-// whose actual send times can be tested for it.
-func (p *Plan) Poisson() bool {
-	if p.arrivals == nil || p.arrivals.process.kind != "poisson" {
-		return false
+// mostPieces bounds what a manifest holds of a rate.
+const mostPieces = 4096
+
+// Process returns the process of an open loop if its actual send times can be
+// tested for it, else nil: there is nothing random about constant and replayed
+// arrivals, pulses have no gaps within, and of a rate with more than 4,096 pieces
+// not all can be kept.
+func (p *Plan) Process() *record.Process {
+	if p.arrivals == nil || !p.arrivals.random() {
+		return nil
 	}
+	a := record.Process{Kind: p.arrivals.process.kind, Shape: p.arrivals.process.shape}
 	walk := p.arrivals.profile.walk()
-	return walk.at.slope == 0 && walk.at.pulse == 0 && !walk.look()
+	for more, end := true, float64(p.For()); more && walk.at.start < end; more = walk.advance() {
+		if walk.at.pulse > 0 || len(a.Rate) == mostPieces {
+			return nil
+		}
+		a.Rate = append(a.Rate, record.RatePiece{At: time.Duration(walk.at.start), Expected: walk.at.before, Rate: walk.at.rate, Slope: walk.at.slope})
+	}
+	return &a
 }
 
 // Users returns the number of virtual users of a closed loop, 0 for an open one.
