@@ -99,6 +99,11 @@ test-parquet: python ## our files in DuckDB, pandas and Polars
 bench: ## the benchmarks; BENCH selects, COUNT repeats
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 
+.PHONY: bench-client
+bench-client: ## the load client against its goals, in about two minutes; quiet machine wanted
+	@go build -o $(ASSAY_CACHE)/bench-client ./scripts/bench-client
+	@wrk=$$(scripts/bench-client/wrk.sh) || true; $(ASSAY_CACHE)/bench-client -wrk "$$wrk" $(BENCHFLAGS)
+
 .PHONY: lint
 lint: ## a stricter linter than CI asks for; built on its first run
 	go tool -modfile=tools/golangci-lint/go.mod golangci-lint run
