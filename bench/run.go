@@ -279,6 +279,11 @@ func (v Variant) target(s *Suite, getenv func(string) string) (llm.Target, error
 		}
 		return os.ReadFile(name)
 	}
+	for _, w := range s.Workloads.All() {
+		if w.Grows() {
+			t.KeepText = 0 // answers are sent back
+		}
+	}
 	if err := v.secrets(&t, getenv, below); err != nil {
 		return t, err
 	}
@@ -479,6 +484,9 @@ func connections(p *workload.Plan, spec workload.Spec) int {
 	n := p.Users()
 	if p.Open() {
 		n = int(2*p.Rate()) + 8
+		if spec.Sessions != nil { // whose turns are more than the arrivals
+			n = int(2*float64(p.Planned())/p.For().Seconds()) + 8
+		}
 		if spec.Cap > 0 {
 			n = min(n, int(spec.Cap))
 		}

@@ -5,7 +5,8 @@
 // machine. In an open loop the shots leave when the schedule says, whatever the
 // server does: a goroutine paces them, a pool of workers sends them, each
 // stream has a worker of its own. In a closed loop every virtual user sends its
-// next shot when its previous answer is done and its think time is over.
+// next shot when its previous answer is done and its think time is over. In
+// either, a session goes on turn by turn, each with the dialogue so far.
 //
 // Nothing slips silently. Latency counts from the due instant, which is kept
 // beside the instant at which the first byte left. A shot that has to wait for

@@ -59,9 +59,8 @@ type Driver struct {
 	// Where the plan stands between blocks.
 	next  func() (workload.Shot, bool)
 	stop  func()
-	held  *workload.Shot // pulled, but due in a later block
-	base  time.Duration  // due offset at which the next block starts
-	sent  int64          // open loop by count: shots of the blocks so far
+	held  *job          // pulled, but due in a later block
+	base  time.Duration // due offset at which the next block starts
 	users []*user
 }
 
@@ -117,7 +116,11 @@ func (d *Driver) Block(ctx context.Context, index int) (record.Window, error) {
 		end = d.sendClosed(f, index, begin)
 	}
 	w.End = d.instant(end)
-	return w, f.finish()
+	err := f.finish()
+	if left := f.unasked; left != (record.Unasked{}) {
+		w.Unasked = &left
+	}
+	return w, err
 }
 
 // WarmUp sends the plan's warm-up shots, a few at a time, and waits for them.
@@ -128,25 +131,38 @@ func (d *Driver) WarmUp(ctx context.Context) error {
 		if !f.waitBelowCap() {
 			break
 		}
-		f.offer(shot, time.Now())
+		f.offer(job{shot: shot, due: time.Now()})
 	}
 	return f.finish()
 }
 
 func (d *Driver) instant(t time.Time) record.Instant { return record.At(t.Sub(d.cfg.Epoch)) }
 
-// peek returns the next shot of an open plan without taking it.
-func (d *Driver) peek() *workload.Shot {
-	if d.held == nil {
-		if shot, ok := d.next(); ok {
-			d.held = &shot
+// peek returns the next arrival of an open plan without taking it: a shot, or a
+// session at its first turn.
+func (d *Driver) peek() *job {
+	if d.held != nil {
+		return d.held
+	}
+	shot, ok := d.next()
+	if !ok {
+		return nil
+	}
+	d.held = &job{shot: shot}
+	if shot.Turns > 0 {
+		d.held.talk = new(session)
+		for range shot.Turns - 1 {
+			if turn, ok := d.next(); ok {
+				d.held.talk.rest = append(d.held.talk.rest, turn)
+			}
 		}
 	}
 	return d.held
 }
 
 // sendOpen offers each shot of the block at its due instant and returns the
-// block's end by the schedule, or now if the context ended it.
+// block's end by the schedule, or now if the context ended it. A block by count
+// lasts until its sessions have ended, if there are any.
 func (d *Driver) sendOpen(f *flight, index int, begin time.Time) time.Time {
 	blocks, length := int64(d.cfg.Blocks), d.cfg.Plan.For()
 	byTime := d.cfg.Plan.Spec().Requests == 0
@@ -154,28 +170,34 @@ func (d *Driver) sendOpen(f *flight, index int, begin time.Time) time.Time {
 	if index+1 == d.cfg.Blocks {
 		until = length
 	}
+	if byTime {
+		f.until = begin.Add(until - d.base)
+	}
 	count := d.cfg.Plan.Planned() * int64(index+1) / blocks
 	last := d.base
-	for shot := d.peek(); shot != nil; shot = d.peek() {
-		if byTime && shot.Due >= until || !byTime && d.sent >= count {
+	for j := d.peek(); j != nil; j = d.peek() {
+		if byTime && j.shot.Due >= until || !byTime && j.shot.Index >= count {
 			break
 		}
-		due := begin.Add(shot.Due - d.base)
-		if d.waiter.Until(f.sending, due) != nil {
+		j.due = begin.Add(j.shot.Due - d.base)
+		if d.waiter.Until(f.sending, j.due) != nil {
 			return time.Now()
 		}
-		last = shot.Due
-		f.offer(*shot, due)
-		d.sent++
+		last = j.shot.Due
+		f.offer(*j)
 		d.held = nil
 	}
 	end := begin.Add(last - d.base)
 	if byTime {
-		end, last = begin.Add(until-d.base), until
+		end, last = f.until, until
 	}
 	d.base = last
 	if d.waiter.Until(f.sending, end) != nil {
 		return time.Now()
+	}
+	if !byTime && d.cfg.Plan.Spec().Sessions != nil {
+		f.waitSessions()
+		end = time.Now()
 	}
 	return end
 }
@@ -201,6 +223,7 @@ type user struct {
 	held    *workload.Shot
 	stagger time.Duration // of its first shot: repeated at the start of each block
 	started bool
+	talk    *session // under way; nil: none
 }
 
 func newUsers(p *workload.Plan) []*user {
@@ -224,52 +247,89 @@ func (u *user) peek() *workload.Shot {
 	return u.held
 }
 
+// leave ends the user's session and returns how many of its turns were not
+// asked.
+func (u *user) leave() (left int64) {
+	if u.talk == nil {
+		return 0
+	}
+	u.talk = nil
+	for shot := u.peek(); shot != nil && shot.Turn > 0; shot = u.peek() {
+		u.held = nil
+		left++
+	}
+	return left
+}
+
 // sendClosed lets every user send until the block's time or count is over and
 // returns the end of sending: the block's end if it is timed, else the moment
 // at which the last user was done.
 func (d *Driver) sendClosed(f *flight, index int, begin time.Time) time.Time {
-	var end time.Time
 	limit := int64(-1)
 	if n := int64(d.cfg.Plan.Spec().Requests); n > 0 {
 		limit = n * int64(index+1) / int64(d.cfg.Blocks)
 	}
 	if length := time.Duration(d.cfg.Plan.Spec().For); length > 0 {
-		end = begin.Add(length / time.Duration(d.cfg.Blocks))
-		over := time.AfterFunc(time.Until(end), f.startDrain)
+		f.until = begin.Add(length / time.Duration(d.cfg.Blocks))
+		over := time.AfterFunc(time.Until(f.until), f.startDrain)
 		defer over.Stop()
 	}
 	var users sync.WaitGroup
 	for _, u := range d.users {
 		users.Go(func() {
-			waiter := pace.Plain()
-			refused := 0
-			for due, first := begin, true; ; first = false {
-				shot := u.peek()
-				if shot == nil || limit >= 0 && shot.Index >= limit {
-					return
-				}
-				if first {
-					due = due.Add(u.stagger)
-				} else {
-					due = due.Add(shot.Think)
-				}
-				if !end.IsZero() && !due.Before(end) || waiter.Until(f.sending, due) != nil {
-					return
-				}
-				u.held = nil
-				outcome := f.do(job{shot: *shot, due: due})
-				if took := time.Since(due); outcome.Group() == record.GroupFailed && took < quick {
-					refused++
-				} else {
-					refused = 0
-				}
-				due = time.Now().Add(pause(refused))
-			}
+			u.ask(f, begin, limit)
+			f.unask(&f.unasked.Over, u.leave())
 		})
 	}
 	users.Wait()
-	if end.IsZero() || time.Now().Before(end) {
+	if f.until.IsZero() || time.Now().Before(f.until) {
 		return time.Now()
 	}
-	return end
+	return f.until
+}
+
+// ask sends the user's shots of a block, each after the answer to the one before.
+// A session belongs to the block in which it begins.
+func (u *user) ask(f *flight, begin time.Time, limit int64) {
+	waiter := pace.Plain()
+	refused := 0
+	due, first := begin, true
+	for shot := u.peek(); shot != nil; shot = u.peek() {
+		if u.talk == nil && limit >= 0 && shot.Index >= limit {
+			return
+		}
+		if first {
+			due, first = due.Add(u.stagger), false
+		} else {
+			due = due.Add(shot.Think)
+		}
+		if !f.until.IsZero() && !due.Before(f.until) || waiter.Until(f.sending, due) != nil {
+			return
+		}
+		u.held = nil
+		if shot.Turns > 0 && shot.Turn == 0 {
+			u.talk = new(session)
+		}
+		j := job{shot: *shot, due: due, talk: u.talk}
+		if u.talk != nil {
+			u.talk.join(&j.shot)
+		}
+		e := f.do(j)
+		if took := time.Since(due); e.outcome.Group() == record.GroupFailed && took < quick {
+			refused++
+		} else {
+			refused = 0
+		}
+		due = time.Now().Add(pause(refused))
+		if u.talk == nil {
+			continue
+		}
+		due = e.at.Add(pause(refused))
+		u.talk.take(&j.shot, e)
+		if next := u.peek(); next == nil || next.Turn == 0 {
+			u.talk = nil // that was its last turn
+		} else if to := f.hindrance(u.talk, next); to != nil {
+			f.unask(to, u.leave())
+		}
+	}
 }

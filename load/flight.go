@@ -16,6 +16,7 @@ type job struct {
 	shot    workload.Shot
 	due     time.Time
 	delayed bool // waited for the cap
+	talk    *session
 }
 
 // flight is everything in the air during one block.
@@ -40,11 +41,16 @@ type flight struct {
 	flying  int
 	backlog []job // due, waiting for the cap
 	err     error // first failure of the sink
+
+	// Of sessions in an open loop.
+	until    time.Time                // no turn is due from then on; zero: sessions are asked to their end
+	thinking map[*session]*time.Timer // whose next turn is not due yet
+	unasked  record.Unasked
 }
 
 // flight starts with ctx as the end of sending; requests in flight outlive it.
 func (d *Driver) flight(ctx context.Context, block int, phase record.Phase) *flight {
-	f := &flight{d: d, block: block, phase: phase, cap: d.cfg.Cap, run: ctx, work: make(chan job)}
+	f := &flight{d: d, block: block, phase: phase, cap: d.cfg.Cap, run: ctx, work: make(chan job), thinking: make(map[*session]*time.Timer)}
 	f.free.L = &f.mu
 	f.sending, f.halt = context.WithCancelCause(ctx)
 	f.asking, f.cut = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -55,24 +61,45 @@ func (d *Driver) flight(ctx context.Context, block int, phase record.Phase) *fli
 	return f
 }
 
-// offer sends a shot that is due, or lets it wait for the cap, or drops it.
-func (f *flight) offer(shot workload.Shot, due time.Time) {
-	j := job{shot: shot, due: due}
+// offer sends a job that is due, or lets it wait for the cap, or drops it.
+func (f *flight) offer(j job) {
 	f.mu.Lock()
+	place := f.placeLocked(&j)
+	f.mu.Unlock()
+	f.launch(j, place)
+}
+
+// placement is what becomes of a job that is due.
+type placement uint8
+
+const (
+	placed   placement = iota // it counts below the cap
+	waits                     // it is in the backlog
+	unplaced                  // even the backlog is full
+)
+
+func (f *flight) placeLocked(j *job) placement {
 	switch {
 	case f.flying < f.cap:
 		f.flying++
+		return placed
 	case len(f.backlog) < maxBacklog:
 		j.delayed = true
-		f.backlog = append(f.backlog, j)
-		f.mu.Unlock()
+		f.backlog = append(f.backlog, *j)
+		return waits
+	}
+	return unplaced
+}
+
+// launch gives a job with a place to a worker.
+func (f *flight) launch(j job, place placement) {
+	switch place {
+	case waits:
 		return
-	default:
-		f.mu.Unlock()
+	case unplaced:
 		f.drop(j, record.ClientOverload, fmt.Sprintf("%d requests in flight and %d waiting", f.cap, maxBacklog))
 		return
 	}
-	f.mu.Unlock()
 	select {
 	case f.work <- j: // a worker was idle
 	default:
@@ -83,7 +110,9 @@ func (f *flight) offer(shot workload.Shot, due time.Time) {
 // serve does jobs until the flight is over.
 func (f *flight) serve(j job) {
 	for ok := true; ok; {
-		f.do(j)
+		if e := f.do(j); j.talk != nil {
+			f.goOn(j, e)
+		}
 		if j, ok = f.takeWaiting(); ok {
 			continue
 		}
@@ -116,8 +145,16 @@ func (f *flight) waitBelowCap() bool {
 	return f.sending.Err() == nil
 }
 
-// do sends one job, hands its record over and returns its outcome.
-func (f *flight) do(j job) record.Outcome {
+// ended is what a session needs to know of a request that is over.
+type ended struct {
+	outcome record.Outcome
+	at      time.Time // the end of the answer
+	answer  llm.Answer
+	tokens  int64 // prompt and answer as the server counted; −1: it did not
+}
+
+// do sends one job and hands its record over.
+func (f *flight) do(j job) ended {
 	cfg := &f.d.cfg
 	rec := f.record(j)
 	rec.Admit = f.d.instant(time.Now())
@@ -129,15 +166,25 @@ func (f *flight) do(j job) record.Outcome {
 		rec.Outcome = record.TotalTimeout
 		rec.Detail = fmt.Sprintf("not done %v after the end of the schedule", cfg.Drain)
 	}
-	outcome := rec.Outcome
+	e := ended{outcome: rec.Outcome, at: time.Now(), answer: answer, tokens: -1}
+	if since, ok := rec.EOF.Offset(); ok {
+		e.at = cfg.Epoch.Add(since)
+	}
+	prompt, told := rec.Prompt.N()
+	if output, also := rec.Output.N(); told && also {
+		e.tokens = prompt + output
+	}
 	f.deliver(rec, answer) // which gives the record away
-	return outcome
+	return e
 }
 
 func (f *flight) drop(j job, why record.Outcome, detail string) {
 	rec := f.record(j)
 	rec.Outcome, rec.Detail = why, detail
 	f.deliver(rec, llm.Answer{})
+	if left := int64(j.shot.Turns - j.shot.Turn - 1); left > 0 {
+		f.unask(&f.unasked.NoAnswer, left)
+	}
 }
 
 func (f *flight) deliver(rec *record.Record, answer llm.Answer) {
@@ -205,6 +252,7 @@ func (f *flight) startDrain() {
 // finish waits for what is in flight, at most for the drain, accounts for what
 // still waited, and returns the sink's failure or the run's cause to stop.
 func (f *flight) finish() error {
+	f.endSessions()
 	f.startDrain()
 	defer f.cut(nil)
 	defer f.halt(nil)

@@ -162,6 +162,12 @@ func engine(t *testing.T, yaml string) (*sim.Server, *sim.Network, func()) {
 	if err := config.Decode("sim.yaml", []byte(yaml), &c); err != nil {
 		t.Fatal(err)
 	}
+	return engineBehind(t, c, func(h http.Handler) http.Handler { return h })
+}
+
+// engineBehind serves a simulated engine behind another handler.
+func engineBehind(t *testing.T, c sim.Config, wrap func(http.Handler) http.Handler) (*sim.Server, *sim.Network, func()) {
+	t.Helper()
 	server, err := sim.NewServer(c)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +178,7 @@ func engine(t *testing.T, yaml string) (*sim.Server, *sim.Network, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := &http.Server{Handler: server}
+	web := &http.Server{Handler: wrap(server)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Run(ctx) })

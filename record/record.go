@@ -407,4 +407,15 @@ type Window struct {
 	Block    int     `json:"block"`
 	Start    Instant `json:"start_ns"`
 	End      Instant `json:"end_ns"`
+
+	Unasked *Unasked `json:"unasked,omitempty"` // turns of sessions; nil: none, or there are no sessions
+}
+
+// Unasked counts the planned turns of sessions that were never due, since their
+// session ended before: what was planned for a window is what was offered in it
+// and these.
+type Unasked struct {
+	NoAnswer int64 `json:"no_answer"` // an earlier turn failed, was dropped, or gave no whole text to go on with
+	Context  int64 `json:"context"`   // the dialogue reached its limit of tokens
+	Over     int64 `json:"over"`      // the window, or the run, was over
 }

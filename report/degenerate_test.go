@@ -203,3 +203,32 @@ func TestBuildIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestUnaskedTurnsAreTold: what a session was not asked stands in every form of
+// the report.
+func TestUnaskedTurnsAreTold(t *testing.T) {
+	m, records := usual().build()
+	for i := range m.Windows {
+		m.Windows[i].Unasked = &record.Unasked{NoAnswer: 2, Over: 3}
+	}
+	d := Build(m, records, nil)
+	n := 0
+	for _, w := range m.Windows {
+		if w.Variant == "candidate" {
+			n++
+		}
+	}
+	want := []byte(plain(float64(2*n), 3) + " after a turn without an answer to go on with, " + plain(float64(3*n), 3) + " since the time to ask was over")
+	var text, markdown bytes.Buffer
+	if err := Text(&text, d, TextOptions{Width: 400}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Markdown(&markdown, d); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range [][]byte{text.Bytes(), markdown.Bytes()} {
+		if !bytes.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}

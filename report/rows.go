@@ -79,6 +79,9 @@ func (b *builder) workload(info record.WorkloadInfo) Workload {
 		if b.held(info.Name, v.Name) {
 			w.Marks = b.notes.add(w.Marks, "the streams of "+v.Name+" arrive in pieces, as behind a buffering proxy that holds them back: their first token is late for it, and TPOT and ITL are not the engine's")
 		}
+		if why := b.unasked(info.Name, v.Name); why != "" {
+			w.Marks = b.notes.add(w.Marks, why)
+		}
 	}
 	for _, c := range clauses {
 		if c.Scope != c.Workload {
@@ -99,6 +102,36 @@ func (b *builder) held(workload, variant string) bool {
 		}
 	}
 	return record.HeldBack(streams)
+}
+
+// unasked says how many planned turns of sessions a variant was not asked, and
+// why; "" if none.
+func (b *builder) unasked(workload, variant string) string {
+	var u record.Unasked
+	for _, w := range b.windows {
+		if w.Workload == workload && w.Variant == variant && w.Unasked != nil {
+			u.NoAnswer += w.Unasked.NoAnswer
+			u.Context += w.Unasked.Context
+			u.Over += w.Unasked.Over
+		}
+	}
+	var parts []string
+	for _, p := range []struct {
+		n   int64
+		why string
+	}{
+		{u.NoAnswer, "after a turn without an answer to go on with"},
+		{u.Context, "since the dialogue would have outgrown its limit of tokens"},
+		{u.Over, "since the time to ask was over"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.why))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: planned turns of sessions that were not asked: %s", variant, strings.Join(parts, ", "))
 }
 
 // counts is the ledger of measured requests in the order of the variants.

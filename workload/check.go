@@ -105,6 +105,7 @@ func (s *Spec) problems() problems {
 		ps.replayable(s)
 		ps.lengths(s)
 	}
+	ps.sessions(s)
 	if l := s.Labels; len(l) > maxLabels {
 		ps.add("labels", fmt.Sprintf("has %d labels, at most %d are possible", len(l), maxLabels), "leave some out")
 	}
@@ -427,6 +428,33 @@ func (ps *problems) prompts(p *Prompts) {
 	}
 	if what, hint := p.Synthetic.problem(); what != "" {
 		ps.add("prompts.synthetic", what, hint)
+	}
+}
+
+// sessions judges the dialogues.
+func (ps *problems) sessions(full *Spec) {
+	s := full.Sessions
+	if s == nil {
+		return
+	}
+	switch {
+	case full.Arrivals.Replay != nil:
+		ps.add("sessions", "a replay has the requests of its trace, which are no dialogues", "remove sessions, or write arrivals such as {poisson: 2/s}")
+	case slices.Contains(traceFormats, full.Prompts.Format):
+		ps.add("sessions", "the rows of a trace are no dialogues", "remove sessions, or ask synthetic prompts")
+	case !s.Turns.Set() && full.Prompts.File == "":
+		ps.add("sessions.turns", "says nothing about how long dialogues of synthetic prompts are", "write turns: 4, or {uniform: {min: 1, max: 8}}")
+	}
+	if what, hint := s.Turns.problem(); what != "" {
+		ps.add("sessions.turns", what, hint)
+	} else if s.Turns.Set() && s.Turns.most() > maxTurns {
+		ps.add("sessions.turns", fmt.Sprintf("a session has at most %d turns, and these may be %v", maxTurns, s.Turns.most()), "give the distribution a max, such as 20")
+	}
+	if what, hint := s.Think.problem(); what != "" {
+		ps.add("sessions.think", what, hint)
+	}
+	if s.Context < 0 || s.Context > MaxTokens {
+		ps.add("sessions.context", fmt.Sprintf("must be at most %d, got %v", MaxTokens, s.Context), "write such as 32k")
 	}
 }
 

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -86,6 +87,18 @@ func (d Dist[T]) bounds() (lo, hi T) {
 		hi = d.Max
 	}
 	return lo, hi
+}
+
+// most returns the greatest value that a draw can have.
+func (d Dist[T]) most() T {
+	switch d.Kind {
+	case "fixed":
+		return d.Value
+	case "empirical", "quantiles":
+		return slices.Max(d.Values)
+	}
+	_, hi := d.bounds()
+	return hi
 }
 
 type (

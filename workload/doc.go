@@ -37,6 +37,10 @@
 // [Arrivals].Stagger. Latencies of a closed loop flatter a server that stalls,
 // since a stalled server is asked less.
 //
+// With [Sessions], an arrival or a user starts a dialogue. The plan knows every
+// turn but its instant, which follows from the answer before it; package load
+// adds what was said.
+//
 // # What
 //
 // Prompts are cases of a corpus.Set or synthetic text of a given distribution of

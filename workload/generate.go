@@ -3,6 +3,7 @@ package workload
 import (
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/assay-llm/assay/config"
@@ -28,6 +29,8 @@ type generator struct {
 	// other: with longer outputs, a plan has the same prompts at the same times.
 	inputs, outputs, texts, groups, prefixes, seeds, think, blocks Stream
 
+	sessions *sessions // nil: each shot stands alone
+
 	first    int64 // row of a trace that is asked first
 	order    permutation
 	shuffled bool
@@ -49,6 +52,7 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 	switch {
 	case len(spec.Mix) > 0:
 		g.mix = newMixture(name, spec, seed, phase, salt)
+		g.sessions = newSessions(spec, nil, stream)
 		return g
 	case set != nil && set.Trace != nil:
 		g.order = newPermutation(len(set.Trace.Rows), stream("order"))
@@ -62,6 +66,7 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 	default:
 		g.input = spec.Prompts.Synthetic.sampler()
 	}
+	g.sessions = newSessions(spec, set, stream)
 	if spec.Correlation != 0 {
 		g.couple = copula(spec.Correlation)
 	}
@@ -97,69 +102,97 @@ func (w *writer) at(s Stream, i int64) *rand.Rand {
 	return w.rng
 }
 
-// shot makes shot i. Without text it leaves out what is asked.
-func (w *writer) shot(i int64, text bool) Shot {
+// place is where a shot stands in the plan: its random numbers are drawn by it.
+type place struct {
+	key   int64 // of what is drawn for the request
+	owner int64 // of what is drawn once for a session; the key of a shot that stands alone
+	turn  int
+	turns int // of the session; 0: the shot stands alone
+}
+
+// alone is the place of shot i of a plan without sessions.
+func alone(i int64) place { return place{key: i, owner: i} }
+
+// shot makes the shot at a place. Without text it leaves out what is asked. The
+// index is that of a shot that stands alone.
+func (w *writer) shot(at place, text bool) Shot {
 	if w.mix != nil {
-		return w.parts[w.mix.part(i)].shot(i, text)
+		return w.parts[w.mix.part(at.owner)].shot(at, text)
 	}
 	s := Shot{
-		Index:       i,
+		Index:       at.key,
 		Workload:    w.name,
 		Phase:       w.phase,
+		Turn:        at.turn,
+		Turns:       at.turns,
+		History:     at.turn > 0 && w.sessions.history,
 		Tenant:      w.tenant,
 		IgnoreEOS:   w.spec.IgnoreEOS,
 		Stream:      isTrue(w.spec.Stream),
 		Temperature: w.spec.Temperature,
-		Seed:        int64(w.seeds.Uint64(i) >> 33),
+		Seed:        int64(w.seeds.Uint64(at.key) >> 33),
 		Labels:      w.spec.Labels,
 	}
 	switch {
 	case w.set != nil && w.set.Trace != nil:
 		w.traced(&s, text)
 	case w.set != nil && w.set.Traffic != nil:
-		s.Case = requestName(i)
+		s.Case = requestName(at.key)
 	case w.set != nil:
-		w.fromSet(&s, text)
+		w.fromSet(&s, at, text)
 	default:
-		s.Case = w.caseName + strconv.FormatInt(i, 10)
+		s.Case = w.caseName + at.name()
 		if text {
-			w.begin(i)
-			w.synthetic(i)
+			w.begin(&s, at)
+			w.synthetic(&s, at)
 			s.Messages = []corpus.Message{{Role: "user", Content: string(w.buf)}}
 		}
 	}
 	if w.output != nil {
-		u := w.outputs.uniform(i)
+		u := w.outputs.uniform(at.key)
 		if w.couple != nil {
-			u = w.couple(w.inputs.uniform(i), u)
+			u = w.couple(w.inputs.uniform(at.key), u)
 		}
 		s.MaxTokens = int64(w.output(u))
 	}
 	return s
 }
 
+// name names a synthetic prompt.
+func (at place) name() string {
+	name := strconv.FormatInt(at.owner, 10)
+	if at.turns > 0 {
+		name += "." + strconv.Itoa(at.turn)
+	}
+	return name
+}
+
 // synthetic appends a synthetic prompt: the share of it that is its group's, then
-// its own. A shorter share of a group's text is the start of a longer one.
-func (w *writer) synthetic(i int64) {
-	tokens, shared, group := w.length(i)
+// its own. A shorter share of a group's text is the start of a longer one. What
+// goes on with a dialogue shares its beginning with nobody else.
+func (w *writer) synthetic(s *Shot, at place) {
+	tokens, shared, group := w.length(at)
+	if s.History {
+		shared = 0
+	}
 	if shared > 0 {
 		w.buf = corpus.AppendWords(w.buf, w.at(w.prefixes, group), shared)
 		w.buf = append(w.buf, ' ')
 	}
-	w.buf = corpus.AppendWords(w.buf, w.at(w.texts, i), tokens-shared)
+	w.buf = corpus.AppendWords(w.buf, w.at(w.texts, at.key), tokens-shared)
 }
 
-// length returns the tokens of synthetic prompt i, how many of them it shares
+// length returns the tokens of a synthetic prompt, how many of them it shares
 // with the others of its group, and the group.
-func (w *writer) length(i int64) (tokens, shared, group int64) {
-	tokens = int64(w.input(w.inputs.uniform(i)))
+func (w *writer) length(at place) (tokens, shared, group int64) {
+	tokens = int64(w.input(w.inputs.uniform(at.key)))
 	if share := float64(w.spec.Prefix.Share); share > 0 {
 		shared = int64(share * float64(tokens))
 	}
-	return tokens, shared, w.group(i)
+	return tokens, shared, w.group(at.owner)
 }
 
-// group returns the group of shot i: one of all, or one of the newest if groups
+// group returns the group of shot or session i: one of all, or one of the newest if groups
 // are replaced.
 func (w *writer) group(i int64) int64 {
 	group := int64(w.groups.below(i, uint64(max(1, w.spec.Prefix.Groups))))
@@ -174,26 +207,30 @@ func (w *writer) group(i int64) int64 {
 //
 // The salt is the same in all prompts of a run, so that prompts which share a
 // prefix still share it within the run; it comes first, so that none of them
-// shares anything with another run.
-func (w *writer) begin(i int64) {
+// shares anything with another run. What goes on with a dialogue begins as that
+// did, and needs none of it.
+func (w *writer) begin(s *Shot, at place) {
 	w.buf = w.buf[:0]
+	if s.History {
+		return
+	}
 	if w.salt != "" {
 		w.buf = append(w.buf, '[')
 		w.buf = append(w.buf, w.salt...)
 		w.buf = append(w.buf, "] "...)
 	}
 	if tokens := int64(w.spec.Prefix.Tokens); tokens > 0 {
-		w.buf = corpus.AppendWords(w.buf, w.at(w.prefixes, w.group(i)), tokens)
+		w.buf = corpus.AppendWords(w.buf, w.at(w.prefixes, w.group(at.owner)), tokens)
 		w.buf = append(w.buf, ' ')
 	}
 }
 
 // position returns the round through a set or trace of n in which shot i is, and
 // the case or row that it asks.
-func (w *writer) position(i, n int64) (round, at int64) {
+func (g *generator) position(i, n int64) (round, at int64) {
 	round, at = i/n, i%n
-	if w.shuffled {
-		at = int64(w.order.at(round, uint64(at)))
+	if g.shuffled {
+		at = int64(g.order.at(round, uint64(at)))
 	}
 	return round, at
 }
@@ -211,25 +248,30 @@ func (w *writer) mark(round int64) {
 // every case once. Later rounds mark their prompts, unless salts are off: a case
 // that is asked again would find its own prompt in the server's prefix cache,
 // as new users' prompts do not.
-func (w *writer) fromSet(s *Shot, text bool) {
-	round, at := w.position(s.Index, int64(len(w.set.Cases)))
-	c := &w.set.Cases[at]
+func (w *writer) fromSet(s *Shot, at place, text bool) {
+	round, row := w.position(at.owner, int64(len(w.set.Cases)))
+	c := &w.set.Cases[row]
 	s.Case, s.MaxTokens = c.ID, c.MaxTokens
 	s.Labels = merged(c.Labels, w.spec.Labels)
 	if !text {
 		return
 	}
-	w.begin(s.Index)
-	w.mark(round)
+	messages := c.Messages
+	if at.turns > 0 && messages != nil {
+		messages = asks(messages, at.turn, s.History || at.turn == 0)
+	}
+	w.begin(s, at)
+	if !s.History {
+		w.mark(round)
+	}
 	switch {
 	case len(w.buf) == 0:
-		s.Messages, s.Prompt = c.Messages, c.Prompt
-	case c.Messages == nil:
+		s.Messages, s.Prompt = messages, c.Prompt
+	case messages == nil:
 		s.Prompt = string(append(w.buf, c.Prompt...))
 	default:
-		s.Messages = make([]corpus.Message, len(c.Messages))
-		copy(s.Messages, c.Messages)
-		s.Messages[0].Content = string(append(w.buf, c.Messages[0].Content...))
+		s.Messages = slices.Clone(messages)
+		s.Messages[0].Content = string(append(w.buf, messages[0].Content...))
 	}
 }
 

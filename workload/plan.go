@@ -71,6 +71,9 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 			return nil, fmt.Errorf("planning workload %s: %s is a set of prompts without times, which cannot be replayed\n  hint: name a trace, or write such as arrivals: {poisson: 8/s}", name, f)
 		}
 	}
+	if spec.Sessions != nil && set != nil && set.Trace != nil {
+		return nil, fmt.Errorf("planning workload %s: %s is a trace, whose rows are no dialogues\n  hint: remove sessions, or ask synthetic prompts", name, spec.Prompts.File)
+	}
 	warmSalt := sha256.Sum256(fmt.Appendf(nil, "assay.warm-up/1 %d %q %q", seed, name, salt))
 	if !isTrue(spec.Salt) {
 		salt = ""
@@ -81,10 +84,7 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 	p.measured = newGenerator(name, &p.spec, set, seed, record.Measured, salt)
 	p.bare = newGenerator(name, &p.spec, set, seed, record.Measured, "")
 	p.warm = newGenerator(name, &p.spec, set, seed, record.WarmUp, hex.EncodeToString(warmSalt[:6]))
-	limit := int64(maxShots)
-	if spec.Requests > 0 {
-		limit = int64(spec.Requests)
-	}
+	limit := spec.limit()
 	process, rate := spec.Arrivals.open()
 	switch {
 	case spec.Arrivals.Replay != nil && set.Traffic != nil:
@@ -166,10 +166,10 @@ const mostPieces = 4096
 
 // Process returns the process of an open loop if its actual send times can be
 // tested for it, else nil: there is nothing random about constant and replayed
-// arrivals, pulses have no gaps within, and of a rate with more than 4,096 pieces
-// not all can be kept.
+// arrivals, pulses have no gaps within, of a rate with more than 4,096 pieces
+// not all can be kept, and sessions by count go on when none arrives any more.
 func (p *Plan) Process() *record.Process {
-	if p.arrivals == nil || !p.arrivals.random() {
+	if p.arrivals == nil || !p.arrivals.random() || p.spec.Sessions != nil && p.spec.Requests > 0 {
 		return nil
 	}
 	a := record.Process{Kind: p.arrivals.process.kind, Shape: p.arrivals.process.shape}
@@ -188,7 +188,8 @@ func (p *Plan) Users() int { return int(p.closed.users) }
 
 // Planned returns the number of measured shots, −1 if the plan has as many as
 // fit into For. For random arrivals it counts them the first time it is asked,
-// which takes 0.1 to 0.4 µs each.
+// which takes 0.1 to 0.4 µs each. Turns of sessions are counted as planned: those
+// of a session that ends early are not sent.
 func (p *Plan) Planned() int64 { return p.counted().shots }
 
 // For returns the length of the schedule: the spec's for, or the instant of the
@@ -201,8 +202,8 @@ func (p *Plan) For() time.Duration {
 	return p.counted().length
 }
 
-// Rate returns the mean number of requests per second over the schedule of an
-// open loop; 0 for a closed one.
+// Rate returns the mean number of arrivals per second over the schedule of an
+// open loop: of requests, or of sessions if there are any; 0 for a closed one.
 func (p *Plan) Rate() float64 {
 	switch {
 	case !p.Open():
@@ -218,6 +219,13 @@ func (p *Plan) Rate() float64 {
 	c := p.counted()
 	if c.length == time.Duration(p.spec.For) {
 		return p.arrivals.profile.total / c.length.Seconds()
+	}
+	if p.spec.Sessions != nil {
+		n := 0
+		for range p.starts() {
+			n++
+		}
+		return float64(n) / c.length.Seconds()
 	}
 	return float64(c.shots) / c.length.Seconds()
 }
@@ -248,6 +256,9 @@ func (p *Plan) count() counted {
 		}
 		return c
 	}
+	if p.spec.Sessions != nil {
+		return p.countSessions()
+	}
 	n, last, limited := p.arrivals.count()
 	c.shots = n
 	if limited {
@@ -258,13 +269,15 @@ func (p *Plan) count() counted {
 
 // All yields the measured shots: in due order for an open loop; in order of
 // index for a closed one, where shot i belongs to user i mod Users and the
-// sequence ends at requests, or goes on for longer than any run.
+// sequence ends at requests, or goes on for longer than any run. The turns of a
+// session follow each other.
 func (p *Plan) All() iter.Seq[Shot] { return p.Stripe(0, 1) }
 
 // Stripe yields the share of one of several workers that send the plan
 // together. In an open loop, shot i belongs to worker i mod of; in a closed one
 // the users do, user u with all its shots to worker u mod of, since a user
-// cannot wait for an answer that another worker gets. The stripes of all
+// cannot wait for an answer that another worker gets. So do sessions, session i
+// to worker i mod of in an open loop. The stripes of all
 // workers are All, each shot once and equal byte for byte.
 func (p *Plan) Stripe(worker, of int) iter.Seq[Shot] {
 	if of < 1 || worker < 0 || worker >= of {
@@ -274,6 +287,9 @@ func (p *Plan) Stripe(worker, of int) iter.Seq[Shot] {
 }
 
 func (p *Plan) stripe(g *generator, worker, of int64, text bool) iter.Seq[Shot] {
+	if p.spec.Sessions != nil {
+		return p.stripeSessions(g, worker, of, text)
+	}
 	if p.clients != nil {
 		return func(yield func(Shot) bool) {
 			w := g.writer()
@@ -291,7 +307,7 @@ func (p *Plan) stripe(g *generator, worker, of int64, text bool) iter.Seq[Shot] 
 				if i%of != worker {
 					continue
 				}
-				s := w.shot(i, text)
+				s := w.shot(alone(i), text)
 				s.Due = due
 				if !yield(s) {
 					return
@@ -306,7 +322,7 @@ func (p *Plan) stripe(g *generator, worker, of int64, text bool) iter.Seq[Shot] 
 		w := g.writer()
 		for turn := int64(0); turn < p.closed.limit; turn += p.closed.users {
 			for u := worker; u < p.closed.users && turn+u < p.closed.limit; u += of {
-				s := w.shot(turn+u, text)
+				s := w.shot(alone(turn+u), text)
 				p.user(&s, g.think)
 				if !yield(s) {
 					return
@@ -325,10 +341,15 @@ func (p *Plan) user(s *Shot, think Stream) {
 	s.Session = userName(u)
 	switch {
 	case s.Turn == 0:
-		s.Think = time.Duration(float64(c.stagger) * float64(u) / float64(c.users))
+		s.Think = c.start(u)
 	case c.think != nil:
 		s.Think = time.Duration(c.think(think.uniform(s.Index)))
 	}
+}
+
+// start returns when user u makes its first request.
+func (c *closed) start(u int64) time.Duration {
+	return time.Duration(float64(c.stagger) * float64(u) / float64(c.users))
 }
 
 // WarmUp yields the warm-up shots. Their texts, lengths and order come from
@@ -344,7 +365,7 @@ func (p *Plan) WarmUp() iter.Seq[Shot] {
 			rate = 1 // a random rate that stays at 0 to the end
 		}
 		for i := range p.WarmUps() {
-			s := w.shot(i, true)
+			s := w.shot(alone(i), true)
 			if p.clients != nil {
 				s = w.byClient(i, w.anyClient(i), true)
 			}
@@ -437,6 +458,7 @@ func (p *Plan) String() string {
 		}
 		fmt.Fprintf(&b, " %d requests", int64(p.spec.Requests))
 	}
+	p.sessions(&b)
 	for i, part := range p.spec.Mix {
 		sep := ", "
 		if i == 0 {
@@ -446,6 +468,26 @@ func (p *Plan) String() string {
 	}
 	p.credit(&b)
 	return b.String()
+}
+
+// sessions says how dialogues go on.
+func (p *Plan) sessions(b *strings.Builder) {
+	s := p.spec.Sessions
+	if s == nil {
+		return
+	}
+	turns := "the set's"
+	if s.Turns.Set() {
+		turns = s.Turns.String()
+	}
+	b.WriteString("; sessions (turns: " + turns)
+	if s.Think.Set() {
+		fmt.Fprintf(b, "; think: %v", s.Think)
+	}
+	if !isTrue(s.History) {
+		b.WriteString("; no history")
+	}
+	b.WriteString(")")
 }
 
 // credit says whose trace it is, so that the licence's attribution is in every

@@ -54,8 +54,10 @@ func sets(t testing.TB) map[string]*corpus.Set {
 		conv += fmt.Sprintf("2023-11-16 18:%02d:%02d.%07d,%d,%d\n", i/60, i%60, i*i*7, 10+i, 1+i%9)
 		moon += fmt.Sprintf(`{"timestamp": %d, "input_length": %d, "output_length": %d, "hash_ids": [%d, %d, %d]}`+"\n", i/10*3000, 1030+i%400, 5+i, i%3, 10+i%12, 100+i)
 	}
+	talk := `{"id": "t0", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "One?"}, {"role": "assistant", "content": "Recorded."}, {"role": "user", "content": "Two?"}, {"role": "assistant", "content": "Recorded."}, {"role": "system", "content": "Hurry."}, {"role": "user", "content": "Three?"}]}` + "\n" +
+		`{"id": "t1", "messages": [{"role": "user", "content": "Alone?"}]}` + "\n" + `{"id": "t2", "prompt": "Bare"}` + "\n"
 	all := map[string]*corpus.Set{}
-	for name, text := range map[string]string{"chat.jsonl": chat.String(), "bare.jsonl": bare.String(), "conv.csv": conv, "moon.jsonl": moon} {
+	for name, text := range map[string]string{"talk.jsonl": talk, "chat.jsonl": chat.String(), "bare.jsonl": bare.String(), "conv.csv": conv, "moon.jsonl": moon} {
 		set, err := corpus.Read(name, strings.NewReader(text), "")
 		if err != nil {
 			t.Fatal(err)
@@ -113,6 +115,11 @@ var specs = map[string]string{
 	"mix":         "arrivals: {gamma: {rate: 10/s, cv: 2}}\nfor: 20s\nmix:\n  - {tenant: gold, share: 70%, prompts: {synthetic: 20}, output: 9, labels: {tier: paid}}\n  - {tenant: free, share: 30%, preset: chat, output: 30, prompts: {synthetic: [3, 4]}, prefix: {tokens: 3}}\nwarmup: {requests: 5}\nlabels: {site: eu}\n",
 	"closed mix":  "arrivals: {concurrency: 5}\nrequests: 100\nmix:\n  - {tenant: a, share: 50%, prompts: {synthetic: 20}}\n  - {tenant: b, share: 50%, prompts: {synthetic: 10}, temperature: 1, ignore_eos: true, output: 3}\ntemperature: 0\n",
 	"closed":      "arrivals: {concurrency: 7, think: {exponential: {mean: 2s, max: 20s}}}\nfor: 60s\nrequests: 300\nprompts: {synthetic: [8, 16, 32]}\noutput: {normal: {mean: 64, stddev: 16}}\nwarmup: {requests: 14}\n",
+	"sessions":    "arrivals: {poisson: 10/s}\nfor: 20s\nprompts: {synthetic: [5, 20]}\noutput: 8\nprefix: {tokens: 7, groups: 3}\nsessions: {turns: {uniform: {min: 1, max: 6}}, think: {exponential: 2s}}\nwarmup: {requests: 5}\n",
+	"dialogues":   "arrivals: {gamma: {rate: 5/s, cv: 2}}\nrequests: 100\nprompts: {file: talk.jsonl}\nsessions: {}\n",
+	"no history":  "arrivals: {poisson: 10/s}\nrequests: 100\nprompts: {file: talk.jsonl}\nsessions: {turns: 2, history: false}\n",
+	"closed talk": "arrivals: {concurrency: 5, think: 1s}\nrequests: 200\nprompts: {synthetic: 9}\nsessions: {turns: [1, 2, 7], think: 300ms}\n",
+	"mixed talk":  "arrivals: {poisson: 10/s}\nrequests: 150\nsessions: {turns: 3}\nmix:\n  - {tenant: gold, share: 70%, prompts: {synthetic: 20}, prefix: {share: 50%, groups: 2}}\n  - {tenant: free, share: 30%, prompts: {synthetic: [3, 4]}}\n",
 	"closed file": "arrivals: {concurrency: 16}\nrequests: 100\nprompts: {file: chat.jsonl, order: shuffled}\nsalt: false\nwarmup: {requests: 16}\n",
 }
 
@@ -137,6 +144,9 @@ func TestPlanIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 				for w, stripe := range stripes {
 					for _, s := range stripe {
 						owner := s.Index
+						if _, err := fmt.Sscanf(s.Session, "session-%d", &owner); err != nil && s.Turns > 0 {
+							t.Fatal(err)
+						}
 						if !p.Open() {
 							owner = int64(s.User)
 						}
@@ -301,6 +311,7 @@ func TestSaltComesFirstAndOncePerRun(t *testing.T) {
 		a, b := take(plan(t, spec, 42, "aaaa").All(), 200), take(plan(t, spec, 42, "bbbb").All(), 200)
 		salted := !strings.Contains(spec, "salt: false")
 		for i := range a {
+			salted := salted && !a[i].History // which begins as its session does
 			if got := strings.HasPrefix(text(a[i]), "[aaaa] "); got != salted {
 				t.Fatalf("%s: shot %d begins with %.20q", name, i, text(a[i]))
 			}
@@ -626,10 +637,10 @@ func TestAppendBinaryTellsShotsApart(t *testing.T) {
 func TestShotsAreCheapToMake(t *testing.T) {
 	p := plan(t, specs["poisson"], 42, "salt")
 	w := p.measured.writer()
-	w.shot(0, true)
+	w.shot(alone(0), true)
 	i := int64(0)
 	// The text, the list of messages, the id of the case, and their growth.
-	if got := testing.AllocsPerRun(500, func() { i++; w.shot(i, true) }); got > 4 {
+	if got := testing.AllocsPerRun(500, func() { i++; w.shot(alone(i), true) }); got > 4 {
 		t.Errorf("%v allocations a shot, want at most 4", got)
 	}
 }
@@ -640,7 +651,7 @@ func benchmarkShots(b *testing.B, text string) {
 	n, size := 0, 0
 	next := p.measured.writer()
 	for b.Loop() {
-		s := next.shot(int64(n), true)
+		s := next.shot(alone(int64(n)), true)
 		n++
 		size += len(s.Messages[0].Content)
 	}

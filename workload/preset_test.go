@@ -27,9 +27,9 @@ func sizes(p *Plan, n int) (out planned) {
 	seen := map[block]bool{}
 	hits, blocks := 0, 0
 	for i := range int64(n) {
-		tokens, shared, group := w.length(i)
+		tokens, shared, group := w.length(alone(i))
 		out.input = append(out.input, float64(tokens))
-		out.output = append(out.output, float64(w.shot(i, false).MaxTokens))
+		out.output = append(out.output, float64(w.shot(alone(i), false).MaxTokens))
 		blocks += int((tokens + blockTokens - 1) / blockTokens)
 		for k := range shared / blockTokens {
 			b := block{group, k}
@@ -254,12 +254,12 @@ func TestSharedTextMatchesItsAccount(t *testing.T) {
 	all := take(p.All(), 60)
 	same, other := 0, 0
 	for a := range int64(60) {
-		tokens, sharedA, groupA := w.length(a)
+		tokens, sharedA, groupA := w.length(alone(a))
 		if n := int64(tokensOf(text(all[a]))); n != tokens {
 			t.Fatalf("shot %d has %d tokens, want %d", a, n, tokens)
 		}
 		for b := range a {
-			_, sharedB, groupB := w.length(b)
+			_, sharedB, groupB := w.length(alone(b))
 			words := corpus.Words(w.at(w.prefixes, groupA), min(sharedA, sharedB))
 			c := common(text(all[a]), text(all[b]))
 			switch {

@@ -26,6 +26,11 @@ func TestProcessIsWhatThePlanDraws(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", text, d)
 		}
 	}
+	for end, tested := range map[string]bool{"for: 1m": true, "requests: 100": false} {
+		if p := plan(t, "arrivals: {poisson: 8/s}\n"+end+"\nprompts: {synthetic: 4}\nsessions: {turns: 3}\n", 1, ""); (p.Process() != nil) != tested {
+			t.Errorf("sessions %s: tested %t", end, !tested)
+		}
+	}
 }
 
 // TestExpectedInvertsTheSchedule: on the axis of expected requests the due instants

@@ -128,7 +128,7 @@ func (w *writer) traced(s *Shot, text bool) {
 	if !text {
 		return
 	}
-	w.begin(s.Index)
+	w.begin(s, alone(s.Index))
 	w.mark(round)
 	if row.Blocks == nil {
 		w.buf = corpus.AppendWords(w.buf, w.at(w.texts, s.Index), int64(row.Input))

@@ -20,10 +20,12 @@ type Shot struct {
 
 	Due   time.Duration // open loop: offset from the workload's start
 	User  int           // closed loop: virtual user, from 0
-	Think time.Duration // closed loop: wait after the user's previous answer; for its first shot, after the start
+	Think time.Duration // closed loop, and later turns of sessions: wait after the previous answer; for a user's first shot, after the start
 
-	Session string // closed loop: name of the user; "" in an open loop, where each shot is a session of its own
+	Session string // of Spec.Sessions, else the user of a closed loop; "" in an open loop, where each shot is a session of its own
 	Turn    int    // position in the session, from 0
+	Turns   int    // planned turns of the session; 0 without Spec.Sessions
+	History bool   // Messages go on with the session's dialogue, which is sent before them
 	Tenant  string
 
 	Case     string           // id of the case in its set, or of the synthetic prompt
@@ -53,7 +55,11 @@ func (s Shot) AppendBinary(b []byte) ([]byte, error) {
 		}
 		b = append(b, 0)
 	}
-	b = append(b, 1) // version of the encoding
+	version := byte(1) // of the encoding; 2 has more at its end
+	if s.Turns != 0 || s.History {
+		version = 2
+	}
+	b = append(b, version)
 	b = binary.AppendVarint(b, s.Index)
 	text(s.Workload)
 	b = append(b, byte(s.Phase))
@@ -84,6 +90,10 @@ func (s Shot) AppendBinary(b []byte) ([]byte, error) {
 			text(k)
 			text(s.Labels[k])
 		}
+	}
+	if version > 1 {
+		b = binary.AppendVarint(b, int64(s.Turns))
+		flag(s.History)
 	}
 	return b, nil
 }

@@ -19,6 +19,7 @@ type Spec struct {
 	Prefix      Prefix            `yaml:"prefix" doc:"text that groups of requests share at their start, to exercise prefix caches"`
 	Salt        *bool             `yaml:"salt" doc:"start every prompt with a text of this run, so that no prefix cache of an earlier run flatters it; true by default"`
 	Mix         []Part            `yaml:"mix" doc:"parts with a tenant, a share of the requests and prompts of their own, instead of prompts"`
+	Sessions    *Sessions         `yaml:"sessions" doc:"users who ask more than once: {turns: 4, think: 20s}; each arrival, or each user of a closed loop, starts a session"`
 	WarmUp      WarmUp            `yaml:"warmup" doc:"requests before the measured ones, with prompts of their own"`
 	Stream      *bool             `yaml:"stream" doc:"ask for a streamed answer; true by default"`
 	Temperature *float64          `yaml:"temperature" min:"0" max:"2" doc:"sampling temperature; left out: the server's default"`
@@ -71,6 +72,17 @@ type Prefix struct {
 	Share  config.Percent `yaml:"share" doc:"share of each synthetic prompt that is its group's text, instead of tokens"`
 	Groups config.Count   `yaml:"groups" doc:"number of different texts; 1 by default"`
 	Reuse  config.Count   `yaml:"reuse" doc:"requests after which a group is replaced by a new one, as dialogues end and others begin; never if left out"`
+}
+
+// Sessions make a dialogue of what would be one request: an arrival of an open
+// loop, or a user of a closed one, asks several turns, each a think time after
+// the answer to the turn before. When a turn is due therefore depends on the run;
+// all else is planned.
+type Sessions struct {
+	Turns   Length       `yaml:"turns" doc:"requests of a session; of a set of dialogues at most its user messages, and all of them if left out"`
+	Think   Pause        `yaml:"think" doc:"pause between an answer and the next turn; none if left out"`
+	History *bool        `yaml:"history" doc:"each turn carries the dialogue so far, with the answers that came; true by default"`
+	Context config.Count `yaml:"context" doc:"a session ends before a turn whose prompt and answer could need more tokens than this; 2M if left out"`
 }
 
 // WarmUp are requests that do not count.

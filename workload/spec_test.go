@@ -93,6 +93,17 @@ func TestSpecDecodes(t *testing.T) {
 			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Mix: []Part{{Tenant: "gold", Share: 0.7, Prompts: text(20), Labels: map[string]string{"tier": "paid"}}, {Tenant: "free", Share: 0.3, Preset: "chat"}}},
 		},
 		{
+			"arrivals: {poisson: 8/s}\nrequests: 9\nprompts: {synthetic: 4}\nsessions: {turns: {exponential: {mean: 4, max: 20}}, think: 2m, history: false, context: 32k}\n",
+			Spec{
+				Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Prompts: text(4),
+				Sessions: &Sessions{Turns: Length{Kind: "exponential", Value: 4, Max: 20}, Think: Fixed(minutes(2)), History: on(false), Context: 32_000},
+			},
+		},
+		{
+			"arrivals: {poisson: 8/s}\nrequests: 9\nprompts: {file: a.jsonl}\nsessions: {}\n",
+			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Prompts: Prompts{File: "a.jsonl"}, Sessions: &Sessions{}},
+		},
+		{
 			"preset: chat\nrequests: 9\n",
 			Spec{Preset: "chat", Requests: 9},
 		},

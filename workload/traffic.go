@@ -164,7 +164,7 @@ func (s *superposed) count() (c counted) {
 // with a random number each, so that they are as independent as the model says.
 // (The reference generator inverts both with one number.)
 func (w *writer) byClient(i int64, a asked, text bool) Shot {
-	s := w.shot(i, false)
+	s := w.shot(alone(i), false)
 	c := &w.set.Traffic.Clients[a.client]
 	l := &c.Lengths[a.lengths]
 	s.Due, s.Tenant = a.due, c.Name
@@ -172,7 +172,7 @@ func (w *writer) byClient(i int64, a asked, text bool) Shot {
 		s.MaxTokens = int64(l.Output.At(w.outputs.uniform(i)))
 	}
 	if text {
-		w.begin(i)
+		w.begin(&s, alone(i))
 		w.buf = corpus.AppendWords(w.buf, w.at(w.texts, i), int64(l.Input.At(w.inputs.uniform(i))))
 		s.Messages = []corpus.Message{{Role: "user", Content: string(w.buf)}}
 	}
