@@ -13,7 +13,8 @@
 // errors are for input that is not observations at all. [CheckArrivals] stands
 // apart: it judges whether instants are a Poisson process. So does [FindSteady],
 // which says where a series leaves its warm-up behind; [FindDrift] says by how
-// much a level grows.
+// much a level grows. A [Histogram] holds any number of observations in bounded
+// memory, merges and subtracts; it is what the tests of package anytime compare.
 //
 // Everything here is a pure function of its arguments, and safe for concurrent
 // use.

@@ -56,3 +56,23 @@ func NeedViolations(p, confidence float64, k int) int {
 	}
 	return sort.Search(hi, enough)
 }
+
+// LeastEffect is the least effect between from and to that n observations
+// detect, when need gives the number that each effect needs and falls from
+// from to to: a minimum detectable effect from any of the Need functions. From
+// is where nothing can be told apart, the margin; to is the greatest effect of
+// interest, on either side of it. It is NaN when even that needs more than n.
+func LeastEffect(n int, from, to float64, need func(effect float64) int) float64 {
+	if !(need(to) <= n) {
+		return math.NaN()
+	}
+	for range 40 {
+		mid := from + (to-from)/2
+		if need(mid) <= n {
+			to = mid
+		} else {
+			from = mid
+		}
+	}
+	return to
+}
