@@ -11,19 +11,24 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/assay-llm/assay/contract"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
 // renderers are all ways to write a document.
 var renderers = map[string]func(io.Writer, *Document) error{
-	"text.txt":    func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 130}) },
-	"folded.txt":  func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 100}) },
-	"eighty.txt":  renderersAt(80),
-	"narrow.txt":  func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 60}) },
-	"colour.txt":  func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 130, Colour: true}) },
-	"pull.md":     Markdown,
-	"junit.xml":   JUnit,
+	"text.txt":   func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 130}) },
+	"folded.txt": func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 100}) },
+	"eighty.txt": renderersAt(80),
+	"narrow.txt": func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 60}) },
+	"colour.txt": func(w io.Writer, d *Document) error { return Text(w, d, TextOptions{Width: 130, Colour: true}) },
+	"pull.md":    Markdown,
+	"junit.xml":  JUnit,
+	"sarif.json": func(w io.Writer, d *Document) error {
+		return indented(w, func(b io.Writer) error { return SARIF(b, d) })
+	},
 	"report.json": shortJSON,
 	"report.html": HTML,
 }
@@ -122,6 +127,43 @@ func TestGoldenComparison(t *testing.T) {
 	c := Compare(Side{"monday", m, records, "baseline"}, Side{"tuesday", n, others, "candidate"})
 	for name, write := range comparers {
 		t.Run(name, func(t *testing.T) { golden(t, name, render(t, write, c)) })
+	}
+}
+
+func TestGoldenSummary(t *testing.T) {
+	other := goldenRun()
+	other.seed, other.slower = 8, 1
+	a, b := goldenRun().document(t), other.document(t)
+	b.Run.ID, b.Run.Name = "20261201T120000-ffffff", "chat-fp8"
+	s := Summarise([]*Document{a, b})
+	for name, write := range map[string]func(io.Writer, *Summary) error{
+		"summary.txt": func(w io.Writer, s *Summary) error { return SummaryText(w, s, TextOptions{Width: 130}) },
+		"summary.md":  SummaryMarkdown,
+		"summary.json": func(w io.Writer, s *Summary) error {
+			return indented(w, func(b io.Writer) error { return SummaryJSON(b, s) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, render(t, write, s)) })
+	}
+}
+
+func TestSummaryGradesTheWorst(t *testing.T) {
+	judgedAs := func(g contract.Grade) *Document {
+		return &Document{Verdict: &contract.Verdict{Grade: g}, Grade: g.String()}
+	}
+	for _, c := range []struct {
+		docs []*Document
+		want string
+	}{
+		{[]*Document{judgedAs(contract.Pass), judgedAs(contract.Pass)}, "pass"},
+		{[]*Document{judgedAs(contract.Pass), judgedAs(contract.Fail)}, "fail"},
+		{[]*Document{judgedAs(contract.Pass), judgedAs(contract.Inconclusive)}, "inconclusive"},
+		{[]*Document{judgedAs(contract.Pass), {}}, "inconclusive"},
+		{[]*Document{{}, {}}, ""},
+	} {
+		if got := Summarise(c.docs).Grade; got != c.want {
+			t.Errorf("%d runs grade %q, want %q", len(c.docs), got, c.want)
+		}
 	}
 }
 
