@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,14 @@ type Options struct {
 	Getenv func(string) string           // for secrets; nil: no environment
 	Watch  *Watch                        // nil: nobody watches
 	Notice func(format string, a ...any) // what the user should know now; nil: dropped
+
+	virtual *virtual // of tests
+}
+
+// virtual lets a run go on in virtual time (testing/synctest), over a network in
+// memory.
+type virtual struct {
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Watch lets another goroutine follow a run. The zero Watch is ready.
@@ -225,6 +234,9 @@ func (r *run) describe() {
 			Name: name, Arrivals: p.String(), Open: p.Open(), Planned: p.Planned(),
 			WarmUp: p.WarmUps(), Plan: p.Digest(), Labels: spec.Labels, Process: p.Process(), Rate: p.Rate(),
 		}
+		if !p.Open() {
+			info.Users = p.Users()
+		}
 		m.Workloads = append(m.Workloads, info)
 		r.length += time.Duration(len(r.variants)) * p.For()
 	}
@@ -250,6 +262,9 @@ func (r *run) connect(ctx, engines context.Context) (waits []func() error, err e
 			if text, err := config.Encode(v.spec.Sim); err == nil {
 				r.manifest.Variants[i].Engine["config"] = strings.TrimSpace(string(text))
 			}
+		}
+		if r.opts.virtual != nil {
+			target.Dial = r.opts.virtual.dial
 		}
 		if v.client, err = llm.NewClient(target); err != nil {
 			return waits, &TargetError{v.name, err}
@@ -337,7 +352,7 @@ func (v Variant) secrets(t *llm.Target, getenv func(string) string, below func(s
 func (r *run) open() error {
 	r.epoch = time.Now()
 	r.manifest.Start = r.epoch.Round(0)
-	r.manifest.ID = fmt.Sprintf("%s-%06x", r.epoch.UTC().Format("20060102T150405.000"), rand.Uint32()>>8)
+	r.manifest.ID = newID(r.epoch)
 	r.dir = filepath.Join(r.opts.Runs, r.manifest.ID)
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return fmt.Errorf("making the run directory: %w", err)
@@ -353,9 +368,14 @@ func (r *run) open() error {
 	return nil
 }
 
+// newID names a run; names sort by time.
+func newID(at time.Time) string {
+	return fmt.Sprintf("%s-%06x", at.UTC().Format("20060102T150405.000"), rand.Uint32()>>8)
+}
+
 // measure sends every workload, keeps the records and judges them.
 func (r *run) measure(ctx context.Context) (*Result, error) {
-	r.monitor = load.NewMonitor(r.epoch, false)
+	r.monitor = load.NewMonitor(r.epoch, r.opts.virtual != nil)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	watched := make(chan error, 1)
 	go func() { watched <- r.monitor.Run(watching) }()
@@ -433,7 +453,7 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 			Plan: v.plans[name], Variant: v.name, Client: v.client, Epoch: r.epoch,
 			Blocks: blocks, Cap: int(spec.Cap), Drain: time.Duration(spec.Drain),
 			Sink:    func(rec *record.Record, _ llm.Answer) error { return r.writer.Append(rec) },
-			Monitor: r.monitor, Live: &r.opts.Watch.Live,
+			Monitor: r.monitor, Live: &r.opts.Watch.Live, Virtual: r.opts.virtual != nil,
 		})
 		if err != nil {
 			return err

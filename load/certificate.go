@@ -24,7 +24,13 @@ const (
 // Certificate says whether the client was fit to measure the given records, and
 // why not, with figures.
 func (m *Monitor) Certificate(records []record.Record) record.Certificate {
-	c := record.Certificate{Seconds: m.rows()}
+	return Certify(records, m.rows())
+}
+
+// Certify is the certificate of a client over the given seconds and records,
+// which may be a part of those of a run.
+func Certify(records []record.Record, seconds []record.ClientSecond) record.Certificate {
+	c := record.Certificate{Seconds: seconds}
 	c.Reasons = append(lagReasons(records), lossReasons(records)...)
 	c.Reasons = append(c.Reasons, processReasons(c.Seconds)...)
 	c.Fit = len(c.Reasons) == 0

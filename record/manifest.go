@@ -60,6 +60,7 @@ type WorkloadInfo struct {
 	Plan     string            `json:"plan_digest"`
 	Rate     float64           `json:"rate,omitempty"`    // mean planned requests per second of an open loop
 	Process  *Process          `json:"process,omitempty"` // of an open loop whose send times can be tested for it
+	Users    int               `json:"users,omitempty"`   // of a closed loop; shot i belongs to user i mod Users
 	Labels   map[string]string `json:"labels,omitempty"`
 }
 

@@ -30,6 +30,7 @@ type chart struct {
 	Bars   []line // vertical strokes, for what is rare
 	Dots   []dot
 	Hits   []hit
+	Shades []hit // shaded columns behind everything
 	Legend []legend
 	Empty  string // why there is nothing to draw
 }
@@ -65,7 +66,7 @@ type dot struct {
 	Tip   string
 }
 
-// hit is an invisible column that shows a tip.
+// hit is a column that shows a tip: invisible, or shaded.
 type hit struct {
 	X, Width float64
 	Tip      string

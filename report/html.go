@@ -36,7 +36,8 @@ var htmlPage = template.Must(template.New("").Funcs(template.FuncMap{
 	"arrived":  Arrivals.word,
 	"outcomes": outcomes,
 	"evidence": figureTip,
-}).Parse(styled(pageText, strings.TrimSpace(styleText))))
+	"join":     func(s []string) string { return strings.Join(s, " · ") },
+}).Parse(styled(pageText+capacityText, strings.TrimSpace(styleText))))
 
 func styled(page, style string) string {
 	sum := sha256.Sum256([]byte(style))

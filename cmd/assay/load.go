@@ -21,6 +21,7 @@ import (
 type loadFlags struct {
 	runFlags
 	address
+	capacityFlags
 	model, key, api     string
 	headers             []string
 	simulate            string
@@ -44,14 +45,20 @@ func newLoad(c *console) *cobra.Command {
 		Use:   "load --url URL --model MODEL",
 		Short: "Quick load test of one endpoint, without a suite",
 		Long: `Load sends one workload to one endpoint and reports what came of it. It judges
-only what --need demands. Flags of vllm bench serve, guidellm and AIPerf that
+only what --need demands. With --find-capacity it searches for the highest rate
+that meets every need, with --sweep or --sweep-concurrency it measures one point
+after the other. Flags of vllm bench serve, guidellm and AIPerf that
 mean the same are understood (--request-rate, --max-concurrency, --num-prompts,
 --random-input-len, --random-output-len, --benchmark-duration and others; the
 whole list is in docs/interop.md).`,
 		Example: `  assay load --url http://127.0.0.1:8000/v1 --model llama --rate 8 --duration 60s
-  assay load --sim '{step: 10ms}' --concurrency 16 --requests 500 --need 'p95(ttft) <= 300ms'`,
+  assay load --sim '{step: 10ms}' --concurrency 16 --requests 500 --need 'p95(ttft) <= 300ms'
+  assay load --url http://127.0.0.1:8000/v1 --model llama --find-capacity --need 'p99(ttft) <= 800ms' --need 'share(failed) <= 1%'`,
 		Args: f.only,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.prepare(cmd, &f); err != nil {
+				return usage(err)
+			}
 			s, err := f.suite(cmd)
 			if err != nil {
 				return usage(err)
@@ -59,6 +66,9 @@ whole list is in docs/interop.md).`,
 			warnings, err := f.lint(s)
 			if err != nil {
 				return usage(err)
+			}
+			if f.asked() { // each probe is as long as its rate wants
+				return c.capacity(cmd.Context(), cmd, s, &f)
 			}
 			for _, warning := range warnings {
 				c.notice("warning: %s", warning)
@@ -72,7 +82,7 @@ whole list is in docs/interop.md).`,
 
 // define adds the flags to a command.
 func (f *loadFlags) define(cmd *cobra.Command) {
-	f.add(cmd)
+	f.runFlags.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.url, "url", "u", "", "http(s)://host:port/v1 of an OpenAI-compatible server")
 	flags.StringVar(&f.host, "host", "127.0.0.1", "host of the server, instead of a URL")
@@ -99,6 +109,7 @@ func (f *loadFlags) define(cmd *cobra.Command) {
 	flags.BoolVar(&f.noStream, "no-stream", false, "ask for unstreamed answers")
 	flags.Float64Var(&f.temperature, "temperature", -1, "sampling temperature; the server's default if left out")
 	flags.StringArrayVar(&f.needs, "need", nil, "a clause to judge by, such as 'p99(ttft) <= 800ms'; may be repeated")
+	f.capacityFlags.add(flags)
 	addStrangers(flags)
 	flags.SetNormalizeFunc(normalize)
 }
@@ -245,7 +256,9 @@ func (f *loadFlags) gaps(w *workload.Spec) error {
 		return errors.New("--arrivals gamma wants the shape of the gaps\n  hint: add --burstiness 0.25, which is bursty, or --burstiness 4, which is even")
 	case f.process != "poisson" && f.process != "gamma":
 		hint := "use poisson or constant, or gamma with --burstiness"
-		if f.process == "concurrent" || f.process == "synchronous" || f.process == "throughput" {
+		if f.process == "sweep" {
+			hint = "write --sweep 1/s,2/s,4/s, or --find-capacity with what must hold"
+		} else if f.process == "concurrent" || f.process == "synchronous" || f.process == "throughput" {
 			hint = "write --concurrency N for a closed loop"
 		}
 		return fmt.Errorf("--arrivals %q is not known\n  hint: %s", f.process, hint)

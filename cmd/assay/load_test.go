@@ -134,7 +134,7 @@ func TestLoadRefuses(t *testing.T) {
 		"--rate 8 --burstiness 2 --arrivals constant":         "does not go with --arrivals constant",
 		"--rate 8 --arrivals gamma":                           "wants the shape of the gaps",
 		"--rate 8 --rate-type concurrent":                     "write --concurrency N",
-		"--rate 8 --rate-type sweep":                          "use poisson or constant",
+		"--rate 8 --rate-type sweep":                          "write --sweep 1/s,2/s,4/s",
 		"--rate 8 --streaming --no-stream":                    "contradict each other",
 		"--rate 8 --host h --url http://h/v1":                 "keep --url",
 		"--rate 8 --host http://h":                            "give a whole address as --url",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -169,10 +170,13 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// age returns when a run directory got its manifest.
+// age returns when a run directory got its manifest, or a search its account.
 func age(t *testing.T, dir string) time.Time {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(dir, "manifest.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		info, err = os.Stat(filepath.Join(dir, "capacity.json"))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,9 @@ json (assay.summary/1) or markdown, a column a run. The exit code is the worst.`
 			if len(args) > 1 {
 				return c.summarise(args, format, output)
 			}
+			if bench.IsCapacity(args[0]) {
+				return c.reportCapacity(args[0], format, output)
+			}
 			r, err := bench.Open(args[0])
 			if err != nil {
 				return usage(err)
@@ -62,14 +65,46 @@ json (assay.summary/1) or markdown, a column a run. The exit code is the worst.`
 	return cmd
 }
 
+// reportCapacity shows a search or a sweep again.
+func (c *console) reportCapacity(dir, format, output string) error {
+	d, err := bench.OpenCapacity(dir)
+	if err != nil {
+		return usage(err)
+	}
+	var b bytes.Buffer
+	if err := c.renderCapacity(&b, d, format, output == ""); err != nil {
+		return err
+	}
+	if err := c.deliver(output, b.Bytes()); err != nil {
+		return usage(err)
+	}
+	return ofCapacity(d)
+}
+
+func (c *console) renderCapacity(w io.Writer, d *report.Capacity, format string, toTerminal bool) error {
+	switch format {
+	case "text":
+		return report.CapacityText(w, d, c.textOptions(toTerminal))
+	case "json":
+		return report.CapacityJSON(w, d)
+	case "html":
+		return report.CapacityHTML(w, d)
+	}
+	return usage(fmt.Errorf("a search for capacity cannot be shown as %q\n  hint: use text, json or html", format))
+}
+
+// textOptions fit the terminal that the text goes to, if it goes to one.
+func (c *console) textOptions(toTerminal bool) report.TextOptions {
+	if width := terminal(c.out); toTerminal && width > 0 {
+		return report.TextOptions{Width: width, Colour: c.colour(c.out)}
+	}
+	return report.TextOptions{Width: 120}
+}
+
 func (c *console) render(w io.Writer, r *bench.Result, format string, toTerminal bool) error {
 	switch format {
 	case "text":
-		o := report.TextOptions{Width: 120}
-		if width := terminal(c.out); toTerminal && width > 0 {
-			o = report.TextOptions{Width: width, Colour: c.colour(c.out)}
-		}
-		return report.Text(w, r.Report, o)
+		return report.Text(w, r.Report, c.textOptions(toTerminal))
 	case "json":
 		return report.JSON(w, r.Report)
 	case "markdown":
