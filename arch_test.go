@@ -16,7 +16,7 @@ const module = "github.com/assay-llm/assay/"
 // packages of a lower floor. The list is the architecture: change it in a
 // commit of its own, and say why.
 var floors = [][]string{
-	{"record", "stat", "corpus", "config", "pace"},
+	{"record", "stat", "corpus", "config", "pace", "host"},
 	{"stat/anytime"},
 	{"workload", "contract", "llm", "engine"},
 	{"load", "sim", "report", "interop"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/assay-llm/assay/host"
 	"github.com/assay-llm/assay/record"
 )
 
@@ -34,7 +35,7 @@ func (f figures) into(s *record.ClientSecond) {
 func (m *meter) read() figures {
 	f := figures{cpu: -1}
 	now := time.Now()
-	cpu := cpuTime()
+	cpu := host.CPUTime()
 	if wall := now.Sub(m.wall); !m.wall.IsZero() && cpu >= 0 && wall > 0 {
 		f.cpu = float64(cpu-m.cpu) / float64(wall) / float64(runtime.GOMAXPROCS(0))
 	}
@@ -45,7 +46,7 @@ func (m *meter) read() figures {
 	metrics.Read(m.samples)
 	f.gcMax, m.gc = since(m.samples[0], m.gc, 1)
 	f.schedP99, m.sched = since(m.samples[1], m.sched, .99)
-	f.descriptors, f.limit = descriptors()
+	f.descriptors, f.limit = host.Descriptors()
 	return f
 }
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package load
+package host
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the CPU time that the process took so far; negative if unknown.
-func cpuTime() time.Duration {
+// CPUTime returns the CPU time that the process took so far; negative if unknown.
+func CPUTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return -1
@@ -18,9 +18,9 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// descriptors returns how many descriptors the process has open and how many it
-// may have; negative if unknown.
-func descriptors() (open, limit int64) {
+// Descriptors returns how many descriptors the process has open and how many it
+// may have; negative if unknown. Go has raised the limit to the hard one by then.
+func Descriptors() (open, limit int64) {
 	open, limit = -1, -1
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil {
