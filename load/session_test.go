@@ -159,11 +159,7 @@ func (k *talk) check(t *testing.T, history bool) (sessions map[string][]*record.
 			if got, sent := k.asked.bodies[id]; sent && !cmp.Equal(got, dialogue) {
 				t.Fatalf("%s turn %d: the server got\n%v\nwant\n%v", name, i, got, dialogue)
 			}
-			if text := k.answers[id].Text; text == "" && r.Outcome == record.ClientCancelled {
-				dialogue = dialogue[:len(dialogue)-len(shot.Messages)] // taken back
-			} else {
-				dialogue = append(slices.Clip(dialogue), corpus.Message{Role: "assistant", Content: text})
-			}
+			dialogue = append(slices.Clip(dialogue), corpus.Message{Role: "assistant", Content: k.answers[id].Text})
 		}
 	}
 	return sessions

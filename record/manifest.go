@@ -62,6 +62,52 @@ type WorkloadInfo struct {
 	Process  *Process          `json:"process,omitempty"` // of an open loop whose send times can be tested for it
 	Users    int               `json:"users,omitempty"`   // of a closed loop; shot i belongs to user i mod Users
 	Labels   map[string]string `json:"labels,omitempty"`
+
+	Peak    float64  `json:"peak_rate,omitempty"`    // most planned requests in any second of an open loop
+	Ceiling *Ceiling `json:"ceiling,omitempty"`      // of this client for this shape; null: not measured
+	Why     string   `json:"ceiling_note,omitempty"` // why it was not measured, or what else there is to know of it
+}
+
+// Shape is what a workload asks of a client: how large its requests and answers
+// are, in round numbers, and how fast an answer's events follow each other.
+type Shape struct {
+	Stream      bool          `json:"stream"`
+	Events      int           `json:"events"`       // with payload, of an answer
+	EventBytes  int           `json:"event_bytes"`  // of text, in one event
+	Gap         time.Duration `json:"gap_ns"`       // between two events of an answer
+	PromptBytes int           `json:"prompt_bytes"` // of text, in one request
+}
+
+// Ceiling is how much of a shape the client on this host could carry against a
+// server that computes nothing, up to the rate at which its own certificate
+// found it unfit. Rates are per second.
+type Ceiling struct {
+	Shape    Shape         `json:"shape"`
+	Requests float64       `json:"requests_per_s"`     // the median of the repeats
+	Low      float64       `json:"lo"`                 // the least of the repeats
+	High     float64       `json:"hi"`                 // the greatest
+	Events   float64       `json:"events_per_s"`       // with payload, at that rate
+	Streams  float64       `json:"streams"`            // in flight at that rate, on average
+	AtLeast  bool          `json:"at_least"`           // it was not driven to its end: the ceiling lies at Requests or above
+	EndedBy  string        `json:"ended_by,omitempty"` // the certificate's reason at the next higher rate
+	Repeats  int           `json:"repeats"`            //
+	At       time.Time     `json:"measured_at"`        // wall clock
+	Took     time.Duration `json:"took_ns"`            // to measure
+	Cores    int           `json:"cores"`              // that client and server shared
+	Client   float64       `json:"client_cpu"`         // share of their time that the client took at the next higher rate; negative: unknown
+	Server   float64       `json:"server_cpu"`         // and the server; negative: unknown
+	Stamps   bool          `json:"kernel_stamps"`      // the kernel stamped what was received
+	Overhead *Overhead     `json:"overhead,omitempty"` // of the client at half of the ceiling or less
+}
+
+// Overhead is what the client and the loopback add, measured against a server
+// that computes nothing. It is subtracted nowhere.
+type Overhead struct {
+	Rate    float64       `json:"requests_per_s"`
+	TTFTP50 time.Duration `json:"ttft_p50_ns"` // from due
+	TTFTP99 time.Duration `json:"ttft_p99_ns"`
+	LagP99  time.Duration `json:"send_lag_p99_ns"`
+	CPU     time.Duration `json:"cpu_per_request_ns"` // of the client; negative: unknown
 }
 
 // LedgerRow accounts for the shots of one variant on one workload:
