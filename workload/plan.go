@@ -230,6 +230,30 @@ func (p *Plan) Rate() float64 {
 	return float64(c.shots) / c.length.Seconds()
 }
 
+// PeakRate returns the most requests that an open loop plans in any second of
+// its schedule, which holds bursts; 0 for a closed loop, whose rate the answers
+// decide. It walks the whole schedule each time it is asked: 0.1 to 0.4 µs a
+// request.
+func (p *Plan) PeakRate() float64 {
+	if !p.Open() {
+		return 0
+	}
+	var second []time.Duration // due instants of the last one, in order; oldest from head
+	head, most := 0, 0
+	for _, due := range p.dues() {
+		for head < len(second) && due-second[head] >= time.Second {
+			head++
+		}
+		if head > len(second)/2 {
+			second = append(second[:0], second[head:]...)
+			head = 0
+		}
+		second = append(second, due)
+		most = max(most, len(second)-head)
+	}
+	return float64(most)
+}
+
 // WarmUps returns the number of warm-up shots.
 func (p *Plan) WarmUps() int64 { return int64(p.spec.WarmUp.Requests) }
 
@@ -459,9 +483,6 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, " %d requests", int64(p.spec.Requests))
 	}
 	p.sessions(&b)
-	if len(p.spec.Cancel) > 0 {
-		b.WriteString("; " + p.spec.Cancel.String())
-	}
 	for i, part := range p.spec.Mix {
 		sep := ", "
 		if i == 0 {

@@ -116,7 +116,6 @@ var specs = map[string]string{
 	"closed mix":  "arrivals: {concurrency: 5}\nrequests: 100\nmix:\n  - {tenant: a, share: 50%, prompts: {synthetic: 20}}\n  - {tenant: b, share: 50%, prompts: {synthetic: 10}, temperature: 1, ignore_eos: true, output: 3}\ntemperature: 0\n",
 	"closed":      "arrivals: {concurrency: 7, think: {exponential: {mean: 2s, max: 20s}}}\nfor: 60s\nrequests: 300\nprompts: {synthetic: [8, 16, 32]}\noutput: {normal: {mean: 64, stddev: 16}}\nwarmup: {requests: 14}\n",
 	"sessions":    "arrivals: {poisson: 10/s}\nfor: 20s\nprompts: {synthetic: [5, 20]}\noutput: 8\nprefix: {tokens: 7, groups: 3}\nsessions: {turns: {uniform: {min: 1, max: 6}}, think: {exponential: 2s}}\nwarmup: {requests: 5}\n",
-	"cancelled":   "arrivals: {poisson: 10/s}\nrequests: 200\nprompts: {synthetic: 8}\noutput: 20\ncancel: [{share: 10%, during: prefill}, {share: 10%, after_tokens: {uniform: {min: 1, max: 20}}}, {share: 10%, after: {exponential: 2s}}]\nwarmup: {requests: 5}\n",
 	"dialogues":   "arrivals: {gamma: {rate: 5/s, cv: 2}}\nrequests: 100\nprompts: {file: talk.jsonl}\nsessions: {}\n",
 	"no history":  "arrivals: {poisson: 10/s}\nrequests: 100\nprompts: {file: talk.jsonl}\nsessions: {turns: 2, history: false}\n",
 	"closed talk": "arrivals: {concurrency: 5, think: 1s}\nrequests: 200\nprompts: {synthetic: 9}\nsessions: {turns: [1, 2, 7], think: 300ms}\n",
@@ -685,5 +684,35 @@ func BenchmarkDigest(b *testing.B) {
 	p := plan(b, "arrivals: {poisson: 50/s}\nrequests: 100k\nprompts: {synthetic: 512}\noutput: 128\n", 42, "")
 	for b.Loop() {
 		p.sum()
+	}
+}
+
+func TestPeakRateIsThatOfTheBusiestSecond(t *testing.T) {
+	for text, want := range map[string]float64{
+		"{arrivals: {constant: 50/s}, for: 10s, prompts: {synthetic: 4}, output: 2}":                                              50,
+		"{arrivals: {stairs: {from: 5/s, step: 5/s, every: 5s, to: 30/s}, process: constant}, for: 30s, prompts: {synthetic: 4}}": -1,
+		"{arrivals: {poisson: 40/s}, for: 60s, prompts: {synthetic: 4}, output: 2}":                                               -1,
+		"{arrivals: {pulses: {requests: 30, every: 5s}}, for: 20s, prompts: {synthetic: 4}, output: 2}":                           30,
+		"{arrivals: {concurrency: 7}, requests: 50, prompts: {synthetic: 4}, output: 2}":                                          0,
+	} {
+		p := plan(t, text, 3, "")
+		if want < 0 { // by the book
+			var dues []time.Duration
+			for s := range p.All() {
+				dues = append(dues, s.Due)
+			}
+			for i, due := range dues {
+				n := 0
+				for _, later := range dues[i:] {
+					if later-due < time.Second {
+						n++
+					}
+				}
+				want = max(want, float64(n))
+			}
+		}
+		if got := p.PeakRate(); got != want {
+			t.Errorf("%s: %v requests in the busiest second, want %v", text, got, want)
+		}
 	}
 }
