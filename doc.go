@@ -37,6 +37,8 @@
 //     and the evidence of each clause.
 //   - Certificate: the load client's own health, second by second; an unfit
 //     client makes a run invalid and its verdict inconclusive.
+//   - Ceiling: the highest rate of a Shape (sizes of requests and answers) at which
+//     the client on this host is fit, before a server that computes nothing.
 //
 // Exit codes: 0 pass, 1 fail, 2 usage or configuration, 3 inconclusive, 4 could
 // not measure (target, host or client), 130 interrupted.

@@ -188,6 +188,7 @@ func (h *hunt) probe(ctx context.Context, at point) error {
 	}
 	o := h.opts
 	o.Runs = filepath.Join(h.dir, probesFolder)
+	o.Calibrator, o.Force = nil, true // the search goes up to where the certificate ends it
 	seed := h.doc.Seed + uint64(k)
 	o.Seed = &seed
 	if h.opts.Salt != nil && *h.opts.Salt != "" {

@@ -31,6 +31,9 @@ type Options struct {
 	Watch  *Watch                        // nil: nobody watches
 	Notice func(format string, a ...any) // what the user should know now; nil: dropped
 
+	Calibrator *Calibrator // of the client's ceiling; nil: nobody measures it
+	Force      bool        // send what this host is not known to carry; the certificate decides
+
 	virtual *virtual // of tests
 }
 
@@ -132,6 +135,9 @@ func Run(ctx context.Context, s *Suite, o Options) (*Result, error) {
 	}
 	r := &run{suite: s, opts: o}
 	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	if err := r.preflight(ctx); err != nil {
 		return nil, err
 	}
 	engines, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -528,21 +534,11 @@ func (s *Suite) planned() ([]contract.Planned, error) {
 			return nil, fmt.Errorf("planning %s: %w", name, err)
 		}
 		out = append(out, contract.Planned{
-			Workload: name, Requests: uncut(p), Labels: spec.Labels, Variants: s.Variants.Keys(),
+			Workload: name, Requests: p.Planned(), Labels: spec.Labels, Variants: s.Variants.Keys(),
 			Streaming: spec.Stream == nil || *spec.Stream, Usage: true, For: p.For(),
 		})
 	}
 	return out, nil
-}
-
-// uncut is how many requests speak about latencies: those that nobody plans to
-// cancel.
-func uncut(p *workload.Plan) int64 {
-	n := p.Planned()
-	if n <= 0 {
-		return n
-	}
-	return max(1, int64(float64(n)*(1-min(1, p.Spec().Cancel.Share()))))
 }
 
 // Lint returns what the contract demands of this suite that no run of it can

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/load"
+	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/sim"
 )
 
@@ -30,6 +32,8 @@ func TestMain(m *testing.M) {
 		os.Exit(beClient(os.Args[1], os.Args[2]))
 	case "server":
 		os.Exit(beServer())
+	case "null":
+		os.Exit(beNull(os.Args[1]))
 	}
 	os.Exit(m.Run())
 }
@@ -104,6 +108,31 @@ func beServer() int {
 	}()
 	fmt.Println(l.Addr())
 	if err := ServeSim(ctx, l, engine); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// beNull is a null server of that shape, says where, and ends with its standard
+// input.
+func beNull(text string) int {
+	var shape record.Shape
+	err := json.Unmarshal([]byte(text), &shape)
+	var l net.Listener
+	if err == nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		go func() {
+			defer stop()
+			_, _ = io.Copy(io.Discard, os.Stdin)
+		}()
+		fmt.Printf("http://%s\n", l.Addr())
+		err = load.ServeNull(ctx, l, shape)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -56,6 +56,7 @@ type view struct {
 	TimeLegend []legend
 	Time       []chart
 	Client     []chart
+	Ceilings   []string
 	More       []string // reasons against the client that its line leaves out
 	Facts      []fact
 }
@@ -79,7 +80,7 @@ type workloadView struct {
 // HTML writes the report as one self-contained page: it makes no network
 // request, runs no script and holds all that the document has.
 func HTML(w io.Writer, d *Document) error {
-	v := view{Doc: d, Name: orElse(d.Run.Name, "run"), IDs: ids(d), More: moreReasons(d), Facts: facts(d)}
+	v := view{Doc: d, Name: orElse(d.Run.Name, "run"), IDs: ids(d), More: moreReasons(d), Ceilings: ceilingLines(d, true), Facts: facts(d)}
 	if d.Verdict != nil {
 		v.Clauses = clauseViews(d.Verdict.Clauses)
 	}

@@ -40,7 +40,7 @@ func (s made) build() (*record.Manifest, []record.Record) {
 	for _, v := range s.variants {
 		m.Variants = append(m.Variants, record.VariantInfo{Name: v, URL: "http://127.0.0.1:8000", Model: "llama-3.1-8b-" + v, API: "chat", Protocol: "HTTP/1.1", Engine: map[string]string{"engine": "sim", "config": "step:\n  base: 8ms"}})
 	}
-	m.Workloads = []record.WorkloadInfo{{Name: "chat", Arrivals: fmt.Sprintf("Poisson %g/s", s.rate), Open: true, Process: &record.Process{Kind: "poisson", Rate: []record.RatePiece{{Rate: s.rate}}}, Planned: int64(s.requests), WarmUp: 10, Plan: "abcd", Rate: s.rate}}
+	m.Workloads = []record.WorkloadInfo{{Name: "chat", Arrivals: fmt.Sprintf("Poisson %g/s", s.rate), Open: true, Process: &record.Process{Kind: "poisson", Rate: []record.RatePiece{{Rate: s.rate}}}, Planned: int64(s.requests), WarmUp: 10, Plan: "abcd", Rate: s.rate, Peak: 2 * s.rate, Ceiling: ceiling()}}
 	var records []record.Record
 	start := time.Second
 	each := 0
@@ -118,6 +118,16 @@ func engineSide(variant string, i int) record.EngineSide {
 		}
 	}
 	return side
+}
+
+// ceiling is that of a client on a small machine.
+func ceiling() *record.Ceiling {
+	return &record.Ceiling{
+		Shape:    record.Shape{Stream: true, Events: 64, EventBytes: 4, Gap: 3906250, PromptBytes: 1024},
+		Requests: 1086, Low: 944, High: 1292, Events: 69_504, Streams: 269, EndedBy: "the client sent late: p99 of its own lag is 16.1ms, above 5ms",
+		Repeats: 3, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 14 * time.Second, Cores: 2, Client: 0.48, Server: 0.41, Stamps: true,
+		Overhead: &record.Overhead{Rate: 384, TTFTP50: 210 * time.Microsecond, TTFTP99: 1300 * time.Microsecond, LagP99: 400 * time.Microsecond, CPU: 640 * time.Microsecond},
+	}
 }
 
 func certificate(seconds int) record.Certificate {

@@ -25,6 +25,9 @@ func Markdown(w io.Writer, d *Document) error {
 	for _, r := range moreReasons(d) {
 		line("- %s", escape(r))
 	}
+	for _, c := range ceilingLines(d, false) {
+		line("\n%s", escape(c))
+	}
 	for i := range d.Workloads {
 		markdownWorkload(line, d, &d.Workloads[i])
 	}

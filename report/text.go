@@ -27,6 +27,9 @@ func Text(w io.Writer, d *Document, o TextOptions) error {
 	for _, r := range moreReasons(d) {
 		p.text("  ", r, noPaint)
 	}
+	for _, c := range ceilingLines(d, false) {
+		p.text("", c, dimPaint)
+	}
 	for _, n := range d.Notes {
 		p.text("note: ", n, noPaint)
 	}

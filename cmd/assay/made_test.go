@@ -1,12 +1,35 @@
 package main
 
 import (
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/assay-llm/assay/bench"
 	"github.com/assay-llm/assay/record"
 )
+
+// plantCeiling keeps a ceiling of this program, as if doctor had just measured it:
+// ceiling REQUESTS-PER-SECOND EVENTS PROMPT-BYTES.
+func plantCeiling(ts *testscript.TestScript, _ bool, args []string) {
+	var n [3]int
+	for i := range n {
+		var err error
+		n[i], err = strconv.Atoi(args[i])
+		ts.Check(err)
+	}
+	shape := bench.DefaultShape()
+	shape.Events, shape.PromptBytes, shape.Gap = n[1], n[2], min(250*time.Millisecond/time.Duration(n[1]), 20*time.Millisecond)
+	rate := float64(n[0])
+	c := &bench.Calibrator{Cache: filepath.Join(ts.Getenv("XDG_CACHE_HOME"), "assay")}
+	ts.Check(c.Keep(&record.Ceiling{
+		Shape: shape, Requests: rate, Low: rate, High: rate, Events: rate * float64(n[1]), Streams: 10, EndedBy: "the client sent late",
+		Repeats: 1, At: time.Now().UTC(), Took: time.Second, Cores: 2, Client: 0.5, Server: 0.4,
+		Overhead: &record.Overhead{Rate: rate / 2, TTFTP50: 200 * time.Microsecond, TTFTP99: 900 * time.Microsecond, CPU: time.Millisecond},
+	}))
+}
 
 // made writes the directory of a run that ended well, with a fit client: made
 // DIR TTFT. It has 400 requests of one variant, all with that TTFT, and a

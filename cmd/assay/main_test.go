@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "made": made, "waitfor": waitFor, "setglob": setGlob,
+			"exits": exits, "made": made, "ceiling": plantCeiling, "waitfor": waitFor, "setglob": setGlob,
 		},
 	})
 }

@@ -19,6 +19,7 @@ type runFlags struct {
 	salt  string
 	json  bool
 	quiet bool
+	force bool
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
@@ -26,11 +27,13 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the plan, instead of the suite's")
 	cmd.Flags().StringVar(&f.salt, "salt", "", "salt of the prompts, instead of a fresh one: repeats an earlier run to the byte")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the report as one JSON object (assay.report/1)")
+	cmd.Flags().BoolVar(&f.force, "force", false, "send what this host is not known to carry: the client's certificate decides")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 }
 
 func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
-	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice}
+	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice, Calibrator: c.calibrator(f.runs), Force: f.force}
+	o.Calibrator.Say = nil
 	if cmd.Flags().Changed("seed") {
 		o.Seed = &f.seed
 	}
