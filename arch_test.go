@@ -17,7 +17,7 @@ const module = "github.com/assay-llm/assay/"
 // commit of its own, and say why.
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
-	{"stat/anytime"},
+	{"stat/anytime", "stat/compare", "stat/screen"},
 	{"workload", "contract", "llm", "engine"},
 	{"load", "sim", "report", "interop"},
 	{"bench"},
@@ -30,7 +30,7 @@ var quarantine = map[string][]string{
 	"go.yaml.in/":                 {"config"},                                                                     // one strict reader of YAML
 	"github.com/parquet-go/":      {"record"},                                                                     // one file format at rest
 	"github.com/spf13/":           {"cmd/assay"},                                                                  // packages take values, not flags
-	"gonum.org/":                  {"stat", "stat/anytime"},                                                       // distributions live with statistics
+	"gonum.org/":                  {"stat", "stat/anytime", "stat/compare"},                                       // distributions live with statistics
 	"google.golang.org/protobuf/": {"record"},                                                                     // wire primitives of the journal
 	"math/rand":                   {},                                                                             // math/rand/v2 with an explicit source
 	"k8s.io/":                     {},                                                                             // the CLI must not carry it
@@ -40,6 +40,8 @@ var quarantine = map[string][]string{
 var pure = map[string][]string{
 	"stat":         {"os", "net", "time"},
 	"stat/anytime": {"os", "net", "time"},
+	"stat/compare": {"os", "net", "time"},
+	"stat/screen":  {"os", "net", "time"},
 	"corpus":       {"os", "net", "time"},
 	"workload":     {"os", "net"},
 	"contract":     {"os", "net"},

@@ -15,6 +15,8 @@
 // which says where a series leaves its warm-up behind; [FindDrift] says by how
 // much a level grows. A [Histogram] holds any number of observations in bounded
 // memory, merges and subtracts; it is what the tests of package anytime compare.
+// Package compare has the tests for complete data, package screen what is unusual
+// in a series.
 //
 // Everything here is a pure function of its arguments, and safe for concurrent
 // use.

@@ -70,7 +70,7 @@ func TestPairedDecidesAsPublished(t *testing.T) {
 		{0.2, 0.05, 0, 1, 639, true},
 		{0.2, 0.05, -0.1, 1, 560, false},
 	} {
-		const runs = 300
+		const runs = 150
 		decided, used := 0, 0
 		for i := range runs {
 			r := seeded(11, i)

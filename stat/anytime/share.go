@@ -120,8 +120,10 @@ func (t Proportion) test(candidate, baseline Count) Evidence {
 	}
 }
 
-// bracket gives the shares of the baseline between which the least evidence
-// lies: what each variant suggests, and some standard errors.
+// bracket gives the shares of the baseline that are possible: from what either
+// variant suggests, six standard errors to each side. The true share is outside
+// with a probability of 1e-9 or so, and only there could the evidence be less
+// than what its search finds.
 func (t Proportion) bracket(candidate, baseline Count) [2]float64 {
 	of := func(c Count, shift float64) (lo, hi float64) {
 		if c.N == 0 {

@@ -78,7 +78,7 @@ func must(e Evidence, err error) Evidence {
 func TestQuantileKeepsItsErrorRate(t *testing.T) {
 	for _, sigma := range []float64{0.5, 1.2} {
 		for _, turns := range []int{1, 8} {
-			const runs, margin = 100, 1.184
+			const runs, margin = 60, 1.184
 			q := Quantile{P: 0.95, Margin: margin}
 			end := func(i int) (fails, passes bool) {
 				r := seeded(uint64(1000*sigma)+uint64(turns), i)
@@ -220,7 +220,7 @@ func TestHangIsSeenBeforeAnythingCompletes(t *testing.T) {
 }
 
 func TestSharesKeepTheirErrorRates(t *testing.T) {
-	const runs = 300
+	const runs = 150
 	p := Proportion{Margin: 0.005}
 	x := Exceedance{Margin: 1.5, Weight: 0.3}
 	for _, base := range []float64{0.002, 0.01, 0.2} {
@@ -264,7 +264,7 @@ func TestSharesKeepTheirErrorRates(t *testing.T) {
 }
 
 func TestSharesHaveThePowerTheyPlan(t *testing.T) {
-	const runs = 200
+	const runs = 120
 	for _, c := range []struct{ base, margin, difference float64 }{{0.01, 0.005, 0}, {0.01, 0.005, 0.02}, {0.2, 0.05, 0}, {0.03, 0.02, 0.053}} {
 		p := Proportion{Margin: c.margin}
 		n := p.Need(c.base, c.difference, Plan{})
@@ -297,7 +297,7 @@ func TestSharesHaveThePowerTheyPlan(t *testing.T) {
 }
 
 func TestPairedKeepsItsErrorRate(t *testing.T) {
-	const runs, margin = 300, 0.03
+	const runs, margin = 200, 0.03
 	for _, pass := range []bool{true, false} {
 		n := count(runs, func(i int) bool {
 			r := seeded(30, i)
