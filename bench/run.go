@@ -534,11 +534,21 @@ func (s *Suite) planned() ([]contract.Planned, error) {
 			return nil, fmt.Errorf("planning %s: %w", name, err)
 		}
 		out = append(out, contract.Planned{
-			Workload: name, Requests: p.Planned(), Labels: spec.Labels, Variants: s.Variants.Keys(),
+			Workload: name, Requests: uncut(p), Labels: spec.Labels, Variants: s.Variants.Keys(),
 			Streaming: spec.Stream == nil || *spec.Stream, Usage: true, For: p.For(),
 		})
 	}
 	return out, nil
+}
+
+// uncut is how many requests speak about latencies: those that nobody plans to
+// cancel.
+func uncut(p *workload.Plan) int64 {
+	n := p.Planned()
+	if n <= 0 {
+		return n
+	}
+	return max(1, int64(float64(n)*(1-min(1, p.Spec().Cancel.Share()))))
 }
 
 // Lint returns what the contract demands of this suite that no run of it can

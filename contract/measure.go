@@ -84,12 +84,13 @@ func worseIsHigh(m record.Metric) bool { return !m.Higher }
 
 // scope is the requests that one figure is about.
 type scope struct {
-	variant  string
-	records  []*record.Record // measured, in order of their due instants, neither dropped nor cancelled
-	windows  []record.Window
-	counts   Counts
-	several  bool // records of more than one workload
-	lastSeen record.Instant
+	variant   string
+	records   []*record.Record // measured, in order of their due instants, neither dropped nor cancelled
+	cancelled []*record.Record // as planned
+	windows   []record.Window
+	counts    Counts
+	several   bool // records of more than one workload
+	lastSeen  record.Instant
 }
 
 func gather(e Evidence, variant, workload string, labels map[string]string) scope {
@@ -136,6 +137,7 @@ func (s *scope) add(r *record.Record) {
 	switch {
 	case r.Outcome == record.ClientCancelled:
 		s.counts.Cancelled++
+		s.cancelled = append(s.cancelled, r)
 		return
 	case r.Outcome.Group() == record.GroupDropped:
 		s.counts.Dropped++
@@ -250,7 +252,7 @@ func (s *scope) empty() string {
 // failed or completed without the value that it should have. It counts the
 // completed ones that gave nothing.
 func (s *scope) values(m record.Metric) []float64 {
-	s.counts.Missing, s.counts.Undefined = 0, 0
+	s.counts.Missing, s.counts.Undefined, s.counts.Aside = 0, 0, 0
 	var to []float64
 	if m.Indicator {
 		to = make([]float64, 0, len(s.records))
@@ -261,6 +263,10 @@ func (s *scope) values(m record.Metric) []float64 {
 				to = append(to, math.NaN())
 				continue
 			}
+		}
+		if aside(m, r) {
+			s.counts.Aside++
+			continue
 		}
 		before := len(to)
 		to = m.Values(r, to)
@@ -281,6 +287,15 @@ func (s *scope) values(m record.Metric) []float64 {
 		}
 	}
 	return to
+}
+
+// aside reports whether a completed record is left out of a distribution since
+// the workload planned to cancel it. Of such requests only those complete that are
+// quick or short enough: to count them, without the others, would flatter. Which
+// are planned to be cancelled is drawn before anything is sent, so the rest says
+// what all of them would have said.
+func aside(m record.Metric, r *record.Record) bool {
+	return !m.Indicator && !m.Always && r.Success() && r.Flags&record.FlagCancelPlanned != 0
 }
 
 // undefined reports whether the metric has, by its definition, no value for
@@ -306,6 +321,7 @@ func undefined(metric string, r *record.Record) bool {
 // much, else a note.
 func (s *scope) lack(r *reading, m record.Metric) {
 	c := s.counts
+	c.Completed -= c.Aside
 	without := c.Missing + c.Undefined
 	switch {
 	case c.Completed == 0 || without == 0:
@@ -363,6 +379,9 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	if len(values) == s.counts.Missing { // and nothing else
 		if r.gap == "" {
 			r.gap = fmt.Sprintf("no request of %s has a %s", s.variant, m.Title)
+			if s.counts.Aside > 0 {
+				r.gap = fmt.Sprintf("no request of %s that was not planned to be cancelled has a %s", s.variant, m.Title)
+			}
 		}
 		return none(r.gap, confidence)
 	}
@@ -400,7 +419,7 @@ func (s *scope) beyond(values []float64, high bool) (series []float64, over int)
 			finite++
 		}
 	}
-	if gave := s.counts.Completed - s.counts.Missing - s.counts.Undefined; gave > 0 && finite > gave {
+	if gave := s.counts.Completed - s.counts.Aside - s.counts.Missing - s.counts.Undefined; gave > 0 && finite > gave {
 		each = (finite + gave - 1) / gave
 	}
 	series = make([]float64, 0, finite+each*(len(values)-finite))
@@ -460,18 +479,30 @@ func exact(v float64, n, over int, confidence float64) stat.Estimate {
 
 // amounts checks that the records tell their amounts.
 func (s *scope) amounts(r *reading, m record.Metric) {
-	s.counts.Missing, s.counts.Undefined = 0, 0
+	s.counts.Missing, s.counts.Undefined, s.counts.Aside = 0, 0, 0
 	for _, rec := range s.records {
 		if !rec.Success() {
 			continue
 		}
-		told := false
-		m.Amount(rec, func(record.Instant, float64) { told = true })
-		if !told {
+		if !told(m, rec) {
 			s.counts.Missing++
 		}
 	}
+	untold := 0
+	for _, rec := range s.cancelled {
+		if rec.First() != nil && !told(m, rec) {
+			untold++
+		}
+	}
+	if untold > 0 && m.Name == "output_tokens" {
+		r.notes = append(r.notes, fmt.Sprintf("the server does not tell the tokens of %s that were cancelled as planned, which are not counted", count(untold, "request")))
+	}
 	s.lack(r, m)
+}
+
+func told(m record.Metric, r *record.Record) (is bool) {
+	m.Amount(r, func(record.Instant, float64) { is = true })
+	return is
 }
 
 // rate estimates an amount per second over slices of the windows.
@@ -501,7 +532,7 @@ func (s *scope) rate(m record.Metric, confidence float64) reading {
 		gap := fmt.Sprintf("no stretch of at least 1 s in which %s was measured", s.variant)
 		return none(gap, confidence)
 	}
-	for _, rec := range s.records {
+	for _, rec := range slices.Concat(s.records, s.cancelled) {
 		m.Amount(rec, func(at record.Instant, amount float64) {
 			i, found := slices.BinarySearch(starts, at)
 			if !found {
@@ -529,7 +560,7 @@ func (s *scope) count(m record.Metric, confidence float64) reading {
 		}
 	} else {
 		s.amounts(&r, m)
-		for _, rec := range s.records {
+		for _, rec := range slices.Concat(s.records, s.cancelled) {
 			m.Amount(rec, func(_ record.Instant, amount float64) { total += amount })
 		}
 	}

@@ -90,6 +90,55 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
+// TestCancellationsDoNotFlatter: users who lose patience hide the slowest answers
+// of those who ask, but not of those who never would have left.
+func TestCancellationsDoNotFlatter(t *testing.T) {
+	b := newBatch("candidate", "chat")
+	b.n, b.sigma = 20_000, 0.6
+	e := Evidence{Records: b.records(source(2)), Candidate: "candidate", Windows: []record.Window{b.window()}}
+	p95 := Quantity{"quantile", 0.95, "ttft"}
+	want, _, err := Measure(e, p95, "candidate", "chat", nil, 0.99)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const patience = 250 * time.Millisecond
+	left, stayed := 0, 0
+	for i := range e.Records {
+		r := &e.Records[i]
+		if i%2 == 0 { // half of the users would leave, and that is drawn beforehand
+			continue
+		}
+		r.Flags |= record.FlagCancelPlanned
+		stayed++
+		if first, _ := r.First().At.Sub(r.Due); first > patience {
+			r.Outcome, r.Output, r.Events, r.EOF = record.ClientCancelled, 0, nil, r.Due+record.Instant(patience)
+			left++
+			stayed--
+		}
+	}
+	got, _, err := Measure(e, p95, "candidate", "chat", nil, 0.99)
+	if err != nil || got.Value < want.Lo || got.Value > want.Hi || got.N != 10_000 {
+		t.Errorf("p95 = %v of %d, want within %v to %v", got.Value, got.N, want.Lo, want.Hi)
+	}
+	v := Evaluate(decode(t, "version: 1\nclauses:\n  - need: p95(ttft) <= 1s\n"), e)
+	if c := v.Clauses[0].Counts[0]; c.Cancelled != left || c.Aside != stayed || c.Completed != 10_000+stayed || left < 3000 {
+		t.Errorf("counts %+v, of which %d left and %d stayed", c, left, stayed)
+	}
+	for i := range e.Records {
+		e.Records[i].Flags &^= record.FlagCancelPlanned
+	}
+	if naive, _, _ := Measure(e, p95, "candidate", "chat", nil, 0.99); naive.Value >= want.Lo {
+		t.Errorf("even with those who stayed, p95 = %v: this test cannot fail", naive.Value)
+	}
+	// When everybody would leave, nothing says how long answers take.
+	for i := range e.Records {
+		e.Records[i].Flags |= record.FlagCancelPlanned
+	}
+	if v := Evaluate(decode(t, "version: 1\nclauses:\n  - need: p95(ttft) <= 10s\n"), e); v.Grade != Inconclusive {
+		t.Errorf("%s: %s", v.Grade, v.Reason)
+	}
+}
+
 // TestRateCountsInsideWindows: tokens that come after the window, or between
 // two windows, do not count.
 func TestRateCountsInsideWindows(t *testing.T) {

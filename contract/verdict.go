@@ -94,14 +94,15 @@ type Counts struct {
 	Offered   int    `json:"offered"`
 	Completed int    `json:"completed"`
 	Failed    int    `json:"failed"`
-	Dropped   int    `json:"dropped"`   // by the client's own fault; no part of any figure
-	Cancelled int    `json:"cancelled"` // as planned; no part of any figure
-	Missing   int    `json:"missing"`   // completed, and should have a value, but has none
-	Undefined int    `json:"undefined"` // completed, and has no value by definition (the TPOT of one token)
+	Dropped   int    `json:"dropped"`         // by the client's own fault; no part of any figure
+	Cancelled int    `json:"cancelled"`       // as planned; only their tokens are part of a figure
+	Missing   int    `json:"missing"`         // completed, and should have a value, but has none
+	Undefined int    `json:"undefined"`       // completed, and has no value by definition (the TPOT of one token)
+	Aside     int    `json:"aside,omitempty"` // completed before they would have been cancelled as planned; no part of a distribution
 }
 
 // judged is the number of requests that a figure can speak about.
-func (c Counts) judged() int { return c.Completed + c.Failed }
+func (c Counts) judged() int { return c.Completed + c.Failed - c.Aside }
 
 // Figure is an estimate that can be written as JSON: what is not finite becomes
 // null, with a word beside it ("none", "+inf", "-inf"). Times are nanoseconds.

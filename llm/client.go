@@ -99,7 +99,7 @@ func (c *Client) Do(ctx context.Context, epoch time.Time, req *Request, rec *rec
 		whole := *req
 		whole.Stream, req, rec.Stream = false, &whole, false
 	}
-	q := call{epoch: epoch, rec: rec, whole: !req.Stream}
+	q := call{epoch: epoch, rec: rec, whole: !req.Stream, leave: req.LeaveSent}
 	if c.t.Timeout > 0 {
 		q.total = now.Add(c.t.Timeout)
 	}

@@ -78,6 +78,9 @@ func (c *conn) roundTrip(ctx context.Context, q *call) (head, error) {
 	if werr != nil {
 		return c.unsent(werr, reused, q)
 	}
+	if q.leave {
+		return head{}, ErrPlanned
+	}
 	return c.readHead(q)
 }
 

@@ -99,6 +99,7 @@ type moments struct {
 	mu                                sync.Mutex
 	connStart, connEnd, send, written time.Time
 	reused                            bool
+	sent                              func() // called when the request is written
 }
 
 func (m *moments) trace() *httptrace.ClientTrace {
@@ -119,7 +120,12 @@ func (m *moments) trace() *httptrace.ClientTrace {
 			m.send = m.connEnd
 			m.mu.Unlock()
 		},
-		WroteRequest: func(httptrace.WroteRequestInfo) { set(&m.written, false) },
+		WroteRequest: func(i httptrace.WroteRequestInfo) {
+			set(&m.written, false)
+			if m.sent != nil && i.Err == nil {
+				m.sent()
+			}
+		},
 	}
 }
 
@@ -148,6 +154,9 @@ func (w *netHTTP) exchange(ctx context.Context, q *call) (stream, head, error) {
 	b.timer = time.AfterFunc(time.Hour, b.expire)
 	b.wait()
 	m, sends := new(moments), new(atomic.Int32)
+	if q.leave {
+		m.sent = func() { cancel(ErrPlanned) }
+	}
 	req, err := w.request(httptrace.WithClientTrace(inner, m.trace()), q, sends)
 	if err != nil {
 		b.release(false)
@@ -300,7 +309,7 @@ func (b *netBody) classify(err error) error {
 	if e := b.ctx.Err(); e != nil {
 		return e
 	}
-	if cause := context.Cause(b.inner); cause == errStall || cause == errTotal {
+	if cause := context.Cause(b.inner); cause == errStall || cause == errTotal || cause == ErrPlanned {
 		return cause
 	}
 	if _, ok := errors.AsType[*failure](err); ok {

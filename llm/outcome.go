@@ -16,7 +16,7 @@ import (
 	"github.com/assay-llm/assay/record"
 )
 
-// ErrPlanned is the cause (context.WithCancelCause) of a cancellation that the
+// ErrPlanned is how a request ends by Request.LeaveSent or LeaveAfter, and the cause (context.WithCancelCause) of a cancellation that the
 // workload asked for: the outcome is then client_cancelled. Any other cause,
 // also none, is the end of the run: interrupted.
 var ErrPlanned = errors.New("cancelled as planned")
@@ -45,6 +45,9 @@ var (
 // whether output had arrived. What broke because of our own cancellation is not
 // the server's fault.
 func outcomeOf(ctx context.Context, err error, payload bool) record.Outcome {
+	if errors.Is(err, ErrPlanned) {
+		return record.ClientCancelled
+	}
 	cancelled := record.Interrupted
 	if errors.Is(context.Cause(ctx), ErrPlanned) {
 		cancelled = record.ClientCancelled

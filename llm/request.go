@@ -27,6 +27,8 @@ type Request struct {
 	TopP        *float64
 	Seed        *int64
 	Stop        []string
+	LeaveSent   bool           // hang up as soon as the request is sent, as ErrPlanned
+	LeaveAfter  int64          // hang up once so many tokens of a stream came, as ErrPlanned; 0: never
 	Extra       map[string]any // further fields, as encoding/json writes them; they win over the ones above
 }
 

@@ -67,6 +67,7 @@ type tally struct {
 	body            []byte // of an answer that is not streamed
 
 	payloads   int    // payload events
+	came       int64  // tokens of them as told, else one an event
 	quiet      int    // events without output
 	strange    int    // events that are no part of an answer
 	lastRead   uint32 // of the last payload event
@@ -102,7 +103,7 @@ func (t *tally) begin(target *Target, q *call, req *Request) {
 	t.dec.Max = target.MaxEvent
 	t.text, t.reasoning, t.body, t.timings = small(t.text), small(t.reasoning), small(t.body), small(t.timings)
 	t.counts, t.tools = t.counts[:0], t.tools[:0]
-	t.kept, t.clipped, t.payloads, t.quiet, t.strange, t.lastRead = 0, false, 0, 0, 0, 0
+	t.kept, t.clipped, t.payloads, t.came, t.quiet, t.strange, t.lastRead = 0, false, 0, 0, 0, 0, 0
 	t.seen, t.finished, t.done, t.failed = 0, 0, false, false
 	t.usage, t.usageOnly, t.countsSent, t.badUsage = noUsage, -1, 0, false
 	t.spent, t.hidden = t.spent[:0], false
@@ -224,6 +225,9 @@ func (t *tally) onEvent(e *Event) error {
 	}
 	t.onChunk(c)
 	t.add(t.kind(c), e, c.payload)
+	if n := t.req.LeaveAfter; n > 0 && t.came >= n {
+		return ErrPlanned
+	}
 	if c.has&hasDone != 0 {
 		t.done = !e.Tail
 		return errDone
@@ -275,6 +279,7 @@ func (t *tally) add(kind record.Kind, e *Event, payload int) {
 			t.rec.Flags |= record.FlagCoalesced
 		}
 		t.payloads++
+		t.came += max(t.chunk.listed, 1)
 		t.lastRead = ev.Read
 		if t.chunk.listed > 0 {
 			ev.Tokens = record.Tokens(t.chunk.listed)

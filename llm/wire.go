@@ -44,6 +44,7 @@ type fragment struct {
 type call struct {
 	get   bool   // GET of the list of models instead of the POST
 	whole bool   // the answer is not to be streamed
+	leave bool   // end with ErrPlanned when it is sent
 	buf   []byte // free space of length gap for a head, then the body
 	gap   int
 	id    string

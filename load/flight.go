@@ -161,7 +161,13 @@ func (f *flight) do(j job) ended {
 	if cfg.Live != nil {
 		cfg.Live.began(f.phase)
 	}
-	answer := cfg.Client.Do(f.asking, cfg.Epoch, request(&j.shot), rec)
+	asking := f.asking
+	if cut := j.shot.Cancel; cut.When == workload.CutTime {
+		var done context.CancelFunc
+		asking, done = context.WithDeadlineCause(asking, j.due.Add(cut.After), llm.ErrPlanned)
+		defer done()
+	}
+	answer := cfg.Client.Do(asking, cfg.Epoch, request(&j.shot), rec)
 	if rec.Outcome == record.Interrupted && context.Cause(f.asking) == errDrain {
 		rec.Outcome = record.TotalTimeout
 		rec.Detail = fmt.Sprintf("not done %v after the end of the schedule", cfg.Drain)
@@ -221,6 +227,9 @@ func (f *flight) record(j job) *record.Record {
 	if j.delayed {
 		rec.Flags |= record.FlagDelayedByCap
 	}
+	if s.Cancel.When != workload.CutNever {
+		rec.Flags |= record.FlagCancelPlanned
+	}
 	return rec
 }
 
@@ -229,6 +238,7 @@ func request(s *workload.Shot) *llm.Request {
 	return &llm.Request{
 		Messages: s.Messages, Prompt: s.Prompt, MaxTokens: s.MaxTokens, Stream: s.Stream,
 		IgnoreEOS: s.IgnoreEOS, Temperature: s.Temperature, Seed: &seed,
+		LeaveSent: s.Cancel.When == workload.CutPrefill, LeaveAfter: s.Cancel.Tokens,
 	}
 }
 

@@ -19,6 +19,7 @@ type Live struct {
 // completed requests so far, within 3 %; negative: none yet.
 type Snapshot struct {
 	InFlight, Done, Failed, Dropped int64
+	Cancelled                       int64 // as planned
 	TTFT, TPOT                      time.Duration
 	WarmingUp                       bool
 }
@@ -37,6 +38,10 @@ func (l *Live) ended(r *record.Record) {
 		l.s.InFlight--
 	}
 	if r.Phase == record.WarmUp {
+		return
+	}
+	if r.Outcome == record.ClientCancelled {
+		l.s.Cancelled++
 		return
 	}
 	switch r.Outcome.Group() {

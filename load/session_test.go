@@ -159,7 +159,11 @@ func (k *talk) check(t *testing.T, history bool) (sessions map[string][]*record.
 			if got, sent := k.asked.bodies[id]; sent && !cmp.Equal(got, dialogue) {
 				t.Fatalf("%s turn %d: the server got\n%v\nwant\n%v", name, i, got, dialogue)
 			}
-			dialogue = append(slices.Clip(dialogue), corpus.Message{Role: "assistant", Content: k.answers[id].Text})
+			if text := k.answers[id].Text; text == "" && r.Outcome == record.ClientCancelled {
+				dialogue = dialogue[:len(dialogue)-len(shot.Messages)] // taken back
+			} else {
+				dialogue = append(slices.Clip(dialogue), corpus.Message{Role: "assistant", Content: text})
+			}
 		}
 	}
 	return sessions

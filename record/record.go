@@ -200,10 +200,11 @@ const (
 	FlagDelayedByCap                       // waited for the cap on requests in flight
 	FlagShortOutput                        // stopped before the asked length although told to ignore the end of text
 	FlagInvalidUTF8                        // output bytes that are not UTF-8
+	FlagCancelPlanned                      // the workload planned to cancel it, whether or not it was still under way then
 	flagEnd
 )
 
-var flagNames = []string{"no_done", "usage_missing", "usage_inconsistent", "tokens_from_events", "coalesced", "retried", "delayed_by_cap", "short_output", "invalid_utf8"}
+var flagNames = []string{"no_done", "usage_missing", "usage_inconsistent", "tokens_from_events", "coalesced", "retried", "delayed_by_cap", "short_output", "invalid_utf8", "cancel_planned"}
 
 // Names returns the names of the set flags, in a fixed order.
 func (f Flag) Names() []string {

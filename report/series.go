@@ -37,6 +37,9 @@ func (b *builder) curves(workload string) []Curve {
 					}
 					continue
 				}
+				if r.Flags&record.FlagCancelPlanned != 0 {
+					continue // in no distribution
+				}
 				before := len(values)
 				values = m.Values(r, values)
 				gave += min(1, len(values)-before)

@@ -106,6 +106,7 @@ func (s *Spec) problems() problems {
 		ps.lengths(s)
 	}
 	ps.sessions(s)
+	ps.cancels(s)
 	if l := s.Labels; len(l) > maxLabels {
 		ps.add("labels", fmt.Sprintf("has %d labels, at most %d are possible", len(l), maxLabels), "leave some out")
 	}

@@ -30,6 +30,7 @@ type generator struct {
 	inputs, outputs, texts, groups, prefixes, seeds, think, blocks Stream
 
 	sessions *sessions // nil: each shot stands alone
+	cuts     *cuts     // nil: nobody hangs up
 
 	first    int64 // row of a trace that is asked first
 	order    permutation
@@ -67,6 +68,9 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 		g.input = spec.Prompts.Synthetic.sampler()
 	}
 	g.sessions = newSessions(spec, set, stream)
+	if phase == record.Measured {
+		g.cuts = newCuts(spec.Cancel, stream)
+	}
 	if spec.Correlation != 0 {
 		g.couple = copula(spec.Correlation)
 	}
@@ -154,6 +158,9 @@ func (w *writer) shot(at place, text bool) Shot {
 			u = w.couple(w.inputs.uniform(at.key), u)
 		}
 		s.MaxTokens = int64(w.output(u))
+	}
+	if w.cuts != nil {
+		s.Cancel = w.cuts.at(at.key)
 	}
 	return s
 }

@@ -35,7 +35,7 @@ const (
 func (p *Part) spec(whole *Spec) Spec {
 	s := Spec{
 		Preset: p.Preset, Arrivals: Arrivals{Concurrency: 1}, Prompts: p.Prompts, Output: p.Output, Correlation: p.Correlation,
-		Prefix: p.Prefix, IgnoreEOS: p.IgnoreEOS, Temperature: p.Temperature, Stream: whole.Stream, Sessions: whole.Sessions,
+		Prefix: p.Prefix, IgnoreEOS: p.IgnoreEOS, Temperature: p.Temperature, Stream: whole.Stream, Sessions: whole.Sessions, Cancel: whole.Cancel,
 	}.resolved()
 	if s.Temperature == nil {
 		s.Temperature = whole.Temperature

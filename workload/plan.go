@@ -483,6 +483,9 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, " %d requests", int64(p.spec.Requests))
 	}
 	p.sessions(&b)
+	if len(p.spec.Cancel) > 0 {
+		b.WriteString("; " + p.spec.Cancel.String())
+	}
 	for i, part := range p.spec.Mix {
 		sep := ", "
 		if i == 0 {

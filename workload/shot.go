@@ -32,6 +32,8 @@ type Shot struct {
 	Messages []corpus.Message // what is asked; exclusive with Prompt
 	Prompt   string           // what is asked, when the case is a bare text for completions
 
+	Cancel Cut // when the client hangs up
+
 	MaxTokens   int64 // limit of output tokens; 0: the server's default
 	IgnoreEOS   bool
 	Stream      bool
@@ -56,7 +58,7 @@ func (s Shot) AppendBinary(b []byte) ([]byte, error) {
 		b = append(b, 0)
 	}
 	version := byte(1) // of the encoding; 2 has more at its end
-	if s.Turns != 0 || s.History {
+	if s.Turns != 0 || s.History || s.Cancel != (Cut{}) {
 		version = 2
 	}
 	b = append(b, version)
@@ -94,6 +96,9 @@ func (s Shot) AppendBinary(b []byte) ([]byte, error) {
 	if version > 1 {
 		b = binary.AppendVarint(b, int64(s.Turns))
 		flag(s.History)
+		text(string(s.Cancel.When))
+		b = binary.AppendVarint(b, s.Cancel.Tokens)
+		b = binary.AppendVarint(b, int64(s.Cancel.After))
 	}
 	return b, nil
 }

@@ -20,6 +20,7 @@ type Spec struct {
 	Salt        *bool             `yaml:"salt" doc:"start every prompt with a text of this run, so that no prefix cache of an earlier run flatters it; true by default"`
 	Mix         []Part            `yaml:"mix" doc:"parts with a tenant, a share of the requests and prompts of their own, instead of prompts"`
 	Sessions    *Sessions         `yaml:"sessions" doc:"users who ask more than once: {turns: 4, think: 20s}; each arrival, or each user of a closed loop, starts a session"`
+	Cancel      Cancels           `yaml:"cancel" doc:"users who hang up: {share: 5%, after: 3s}, {share: 5%, during: prefill}, {share: 5%, after_tokens: 20}, or a list of such"`
 	WarmUp      WarmUp            `yaml:"warmup" doc:"requests before the measured ones, with prompts of their own"`
 	Stream      *bool             `yaml:"stream" doc:"ask for a streamed answer; true by default"`
 	Temperature *float64          `yaml:"temperature" min:"0" max:"2" doc:"sampling temperature; left out: the server's default"`

@@ -104,6 +104,17 @@ func TestSpecDecodes(t *testing.T) {
 			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Prompts: Prompts{File: "a.jsonl"}, Sessions: &Sessions{}},
 		},
 		{
+			"arrivals: {poisson: 8/s}\nrequests: 9\nprompts: {synthetic: 4}\ncancel: {share: 5%, during: prefill}\n",
+			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Prompts: text(4), Cancel: Cancels{{Share: 0.05, During: "prefill"}}},
+		},
+		{
+			"arrivals: {poisson: 8/s}\nrequests: 9\nprompts: {synthetic: 4}\ncancel: [{share: 5%, after: 1m}, {share: 7%, after_tokens: {uniform: {min: 1, max: 9}}}]\n",
+			Spec{
+				Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Prompts: text(4),
+				Cancel: Cancels{{Share: 0.05, After: Fixed(minutes(1))}, {Share: 0.07, AfterTokens: Length{Kind: "uniform", Min: 1, Max: 9}}},
+			},
+		},
+		{
 			"preset: chat\nrequests: 9\n",
 			Spec{Preset: "chat", Requests: 9},
 		},

@@ -83,6 +83,9 @@ func progress(w *bench.Watch, now time.Time) string {
 	if live.Dropped > 0 {
 		line += fmt.Sprintf("   dropped %d", live.Dropped)
 	}
+	if live.Cancelled > 0 {
+		line += fmt.Sprintf("   cancelled %d", live.Cancelled)
+	}
 	if live.TTFT >= 0 {
 		line += fmt.Sprintf("   TTFT %s", milliseconds(live.TTFT))
 	}
