@@ -251,6 +251,29 @@ func TestAnswerIsClippedAtACharacter(t *testing.T) {
 	}
 }
 
+// TestAnswerKeepsTheServersClaims holds that what cannot be true is kept as said,
+// and that the first of several names counts.
+func TestAnswerKeepsTheServersClaims(t *testing.T) {
+	chunk := func(model, rest string) string {
+		return `data: {"model":` + model + `,"system_fingerprint":"fp_1",` + rest + "}\n\n"
+	}
+	body := chunk(`null`, `"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{"content":"b"}}]`) +
+		chunk(`"m\u001b[1m"`, `"choices":[{"index":0,"finish_reason":"stop"},{"index":1,"finish_reason":"stop"}]`) +
+		chunk(`"other"`, `"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":900,"prompt_tokens_details":{"cached_tokens":7}}`) + eventDone
+	rec, a := replay(t, &Target{KeepText: 99}, &Request{Stream: true}, head{status: 200, sse: true}, &pieces{rest: [][]byte{[]byte(body)}})
+	n := record.Tokens
+	if want := (Claim{Prompt: n(0), Output: n(900), Cached: n(7)}); a.Claimed != want || a.Choices != 2 || a.Fingerprint != "fp_1" || strings.ContainsRune(a.Model, 0x1b) || !strings.HasPrefix(a.Model, "m") {
+		t.Errorf("claimed %+v of %d choices, model %q, fingerprint %q", a.Claimed, a.Choices, a.Model, a.Fingerprint)
+	}
+	if rec.Prompt.Known() || rec.Cached.Known() {
+		t.Errorf("the record believes %v prompt and %v cached tokens", rec.Prompt, rec.Cached)
+	}
+	_, none := replay(t, &Target{KeepText: -1}, &Request{Stream: true}, head{status: 200, sse: true}, &pieces{rest: [][]byte{[]byte(body)}})
+	if none.Model != "" || none.Text != "" {
+		t.Errorf("kept %q of model %q although no text is to be kept", none.Text, none.Model)
+	}
+}
+
 func TestTokensFromEvents(t *testing.T) {
 	body := content("a") + content("b") + eventStop + eventDone
 	for _, tt := range []struct {

@@ -34,6 +34,7 @@ func (c *chunk) parse(b []byte) error {
 			c.timings = raw
 		}
 	}
+	c.model, c.print = top["model"], top["system_fingerprint"]
 	c.parseUsage(top["usage"])
 	var choices []json.RawMessage
 	if err := decode(top["choices"], &choices); err != nil {

@@ -19,6 +19,8 @@ type chunk struct {
 	usage     usage
 	err       []byte  // raw value of "error", if it means one
 	timings   []byte  // raw "timings" or "metrics"
+	model     []byte  // raw "model"
+	print     []byte  // raw "system_fingerprint"
 	spent     []spent // times that the server tells of itself
 
 	b       []byte
@@ -129,6 +131,14 @@ func (c *chunk) scan(b []byte) bool {
 			if !c.bad && c.b[from] == '{' {
 				c.timings = c.b[from:c.i]
 			}
+		case "model":
+			from := c.i
+			c.skip(0)
+			c.model = c.b[from:c.i]
+		case "system_fingerprint":
+			from := c.i
+			c.skip(0)
+			c.print = c.b[from:c.i]
 		case "object":
 			c.once(&seen, keyObject)
 			c.bad = string(c.str()) == "error" || c.bad // an old shape of errors

@@ -13,6 +13,7 @@ import (
 // said is what a chunk says, in values of its own.
 type said struct {
 	Content, Reasoning, Finish, Err, Timings string
+	Model, Print                             string
 	Payload                                  int
 	Has                                      has
 	Seen, Finished                           uint64
@@ -28,7 +29,7 @@ type saidTool struct {
 
 func (c *chunk) said() said {
 	s := said{
-		string(c.content), string(c.reasoning), string(c.finish), string(c.err), string(c.timings),
+		string(c.content), string(c.reasoning), string(c.finish), string(c.err), string(c.timings), string(c.model), string(c.print),
 		c.payload, c.has &^ hasInvalid, c.seen, c.finished, c.listed, c.usage, nil,
 	}
 	for _, d := range c.tools {

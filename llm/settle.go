@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -274,9 +275,26 @@ func (t *Target) redact(s string) string {
 	return s
 }
 
+// said returns a JSON string of the server as text fit to be shown.
+func (t *tally) said(raw []byte) string {
+	var s string
+	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return t.clean(s)
+}
+
 // answer copies the output out of the pooled buffers.
 func (t *tally) answer() Answer {
-	a := Answer{Text: string(t.text), Reasoning: string(t.reasoning), Clipped: t.clipped}
+	u := t.usage
+	if u.fresh >= 0 {
+		u.prompt = u.fresh + max(u.written, 0) + max(u.cached, 0)
+	}
+	a := Answer{
+		Text: string(t.text), Reasoning: string(t.reasoning), Clipped: t.clipped,
+		Claimed: Claim{record.Tokens(u.prompt), record.Tokens(u.output), record.Tokens(u.cached), record.Tokens(u.reasoning)},
+		Choices: bits.OnesCount64(t.seen), Model: t.said(t.model), Fingerprint: t.said(t.print),
+	}
 	for i := range t.tools {
 		c := &t.tools[i]
 		a.Tools = append(a.Tools, Tool{ID: c.id, Name: c.name, Arguments: string(c.args)})

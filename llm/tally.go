@@ -26,7 +26,19 @@ type Answer struct {
 	Reasoning string
 	Tools     []Tool
 	Clipped   bool // there was more text than Target.KeepText
+
+	// What the server says of itself, as it says it: unlike the record's counts,
+	// Claimed is kept also where it cannot be true. Model and Fingerprint are
+	// "model" and "system_fingerprint" of OpenAI's APIs, the first that came; both
+	// are bounded and printable, and only there if text is kept.
+	Claimed     Claim
+	Choices     int // by index, at most 64
+	Model       string
+	Fingerprint string
 }
+
+// Claim is a server's account of one answer's tokens, unchecked.
+type Claim struct{ Prompt, Output, Cached, Reasoning record.Count }
 
 // Bounds on the events that a record keeps. An answer with more events of output
 // than maxEvents is refused, about 12 MiB of them; of the others, which a server
@@ -81,6 +93,8 @@ type tally struct {
 	countsSent int
 	badUsage   bool
 	timings    []byte
+	model      []byte // raw JSON of the first "model" …
+	print      []byte // … and of the first "system_fingerprint" that is not null
 	spent      []spent
 	hidden     bool // reasoning that may not be shown in full
 }
@@ -107,6 +121,7 @@ func (t *tally) begin(target *Target, q *call, req *Request) {
 	t.seen, t.finished, t.done, t.failed = 0, 0, false, false
 	t.usage, t.usageOnly, t.countsSent, t.badUsage = noUsage, -1, 0, false
 	t.spent, t.hidden = t.spent[:0], false
+	t.model, t.print = t.model[:0], t.print[:0]
 	t.frag = fragment{}
 	t.digest.Reset()
 	t.rec.Events = t.rec.Events[:0]
@@ -322,11 +337,22 @@ func (t *tally) onChunk(c *chunk) {
 	t.rec.OutputBytes += int64(c.payload)
 	t.hidden = t.hidden || c.has&hasHidden != 0
 	t.onUsage(c)
+	if t.t.KeepText > 0 {
+		name(&t.model, c.model)
+		name(&t.print, c.print)
+	}
 	if len(c.spent) > 0 {
 		t.spent = append(t.spent, c.spent[:min(len(c.spent), maxSpent-len(t.spent))]...)
 	}
 	if len(c.timings) > 0 && len(c.timings) <= 8<<10 {
 		t.timings = append(t.timings[:0], c.timings...)
+	}
+}
+
+// name keeps the first raw value that is there, up to a bound.
+func name(to *[]byte, raw []byte) {
+	if len(*to) == 0 && len(raw) > 0 && raw[0] == '"' && len(raw) <= 1<<10 {
+		*to = append(*to, raw...)
 	}
 }
 
