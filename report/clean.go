@@ -89,6 +89,11 @@ func sequence(s string, intro int) int {
 	return i
 }
 
+// Scrub returns a deep copy of a document in which every text is harmless to
+// whoever shows it: without escape sequences, control, bidirectional and invisible
+// characters. For documents of other packages that quote what a server sent.
+func Scrub[T any](v *T) *T { return scrub(v) }
+
 // scrub returns a deep copy of v in which every text is clean. No field can be
 // forgotten, now or later. A field named Suite keeps its lines.
 func scrub[T any](v *T) *T {
