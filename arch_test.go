@@ -20,7 +20,7 @@ var floors = [][]string{
 	{"stat/anytime", "stat/compare", "stat/screen"},
 	{"workload", "contract", "llm", "engine"},
 	{"load", "sim", "report", "interop"},
-	{"bench"},
+	{"bench", "audit"},
 	{"cmd/assay", "scripts/bench-client"},
 }
 
