@@ -32,7 +32,8 @@
 //   - Estimate: a statistic over records with its interval, its n and its
 //     warnings.
 //   - Clause, Contract: metric, scope, statistic, limit or baseline with a
-//     margin, confidence, minimum sample; all and any groups of clauses.
+//     margin, confidence, minimum sample; all, any, not and count groups of
+//     clauses; live rules with actions and their recovery.
 //   - Verdict, Grade: pass, fail or inconclusive (the zero value), with a reason
 //     and the evidence of each clause.
 //   - Certificate: the load client's own health, second by second; an unfit

@@ -24,6 +24,9 @@ var schemas = map[string]func() ([]byte, error){
 	"contract-1.json": func() ([]byte, error) {
 		return config.Schema(contract.Contract{}, "https://assay-llm.github.io/schema/contract-1.json", "Assay contract, version 1")
 	},
+	"contract-test-1.json": func() ([]byte, error) {
+		return config.Schema(contract.Test{}, "https://assay-llm.github.io/schema/contract-test-1.json", "Test of an Assay contract, version 1")
+	},
 }
 
 func compile(t *testing.T, make func() ([]byte, error)) *jsonschema.Schema {
@@ -90,7 +93,7 @@ func TestSchemaFiles(t *testing.T) {
 // TestSchemaAcceptsExamples holds every example, and every form of a suite that
 // Load accepts, against the schema.
 func TestSchemaAcceptsExamples(t *testing.T) {
-	suite, own := compile(t, Schema), compile(t, schemas["contract-1.json"])
+	suite, own, tests := compile(t, Schema), compile(t, schemas["contract-1.json"]), compile(t, schemas["contract-test-1.json"])
 	examples, err := filepath.Glob("../examples/*/*.yaml")
 	if err != nil || len(examples) < 4 {
 		t.Fatalf("examples: %v %v", examples, err)
@@ -101,8 +104,11 @@ func TestSchemaAcceptsExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := suite
-		if filepath.Base(file) == "contract.yaml" {
+		switch filepath.Base(file) {
+		case "contract.yaml":
 			s = own
+		case "test.yaml":
+			s = tests
 		}
 		v, err := asJSON(data)
 		if err != nil {

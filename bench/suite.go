@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -344,14 +345,29 @@ func parse(path string, data []byte, root *os.Root) (*Suite, error) {
 func (s *Suite) readContract(top *config.Node, root *os.Root) (config.Faults, error) {
 	name := s.Contract.File
 	if name == "" {
-		return nil, nil
+		return nil, s.refer(root, ".")
 	}
 	data, err := readSome(root, name)
 	if err != nil {
 		return config.Faults{top.At("contract").Mark(fmt.Sprintf("reading %s: %v", name, reason(err)), "name a file in the suite's folder or below it, or write the clauses in place")}, nil
 	}
 	s.Contract.Contract = new(contract.Contract)
-	return nil, config.Decode(filepath.Join(filepath.Dir(s.file), name), data, s.Contract.Contract)
+	if err := config.Decode(filepath.Join(filepath.Dir(s.file), name), data, s.Contract.Contract); err != nil {
+		return nil, err
+	}
+	return nil, s.refer(root, path.Dir(filepath.ToSlash(name)))
+}
+
+// refer reads the registered values that the contract names. They stand below the
+// contract's own folder.
+func (s *Suite) refer(root *os.Root, dir string) error {
+	return s.Contract.Contract.Refer(func(name string) ([]byte, error) {
+		data, err := readSome(root, path.Join(dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, reason(err))
+		}
+		return data, nil
+	})
 }
 
 // readSets reads each prompt set once.

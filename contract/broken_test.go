@@ -3,6 +3,7 @@ package contract
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -172,7 +173,7 @@ func FuzzParseNeed(f *testing.F) {
 
 func FuzzContract(f *testing.F) {
 	f.Add("version: 1\nclauses:\n  - need: p99(ttft) <= 800ms\n")
-	f.Add("version: 1\nconfidence: 99%\nclauses:\n  - id: a\n    any:\n      - need: count(failed) < 3\n        window: 1h\n      - all: [{need: share(failed) <= 2%, where: {a: b}}]\n    live: {do: [x], recover: {for: 5m}}\n    severity: critical\n")
+	f.Add("version: 1\nconfidence: 99%\nclauses:\n  - id: a\n    any:\n      - need: count(failed) < 3\n        window: 1h\n      - all: [{need: share(failed) <= 2%, where: {a: b}}]\n    live: {for: 1m, do: [hold, shrink 50%], no_data: act, judge: point, cooldown: 2m, latch: 3 in 1h, recover: {for: 5m, by: hand, when: {need: count(failed) < 1}}}\n    severity: critical\n")
 	f.Add("version: 1\nclauses: [{need: 'p99(ttft) <= 800ms', on: [a, b], min: 3, confidence: 90%, window: 100 requests}]\n")
 	f.Fuzz(func(t *testing.T, data string) {
 		var c Contract
@@ -197,8 +198,33 @@ func FuzzContract(f *testing.F) {
 		}
 		strip(&c)
 		strip(&again)
-		if diff := cmp.Diff(c, again, cmp.AllowUnexported(Contract{}, Need{}, Limit{}, columns{}, Live{}), cmp.Comparer(func(a, b *config.Node) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(c, again, cmp.AllowUnexported(Contract{}, Need{}, Limit{}, columns{}, Registered{}), cmp.Comparer(func(a, b *config.Node) bool { return a == b })); diff != "" {
 			t.Fatalf("round trip (-first +second):\n%s", diff)
+		}
+	})
+}
+
+func FuzzTest(f *testing.F) {
+	f.Add("version: 1\ncontract: preset production-17\nreference: {p99(ttft): 1s}\ncases:\n  - name: a\n    evidence: [{for: 1m, candidate: {rate: 1/s, ttft: 300ms spread 0.5, values: {a: -1, b: 3%}}}]\n    want: {grade: pass, decisions: []}\n")
+	f.Add("version: 1\ncontract: {version: 1, clauses: [{need: p50(ttft) <= 1s, window: 1m, live: {do: [hold]}}]}\ncases:\n  - name: a\n    evidence: [{from: 1m, for: 1m, baseline: {rate: 1/s, hung: 50%}}]\n    want: {reason: x}\n")
+	f.Fuzz(func(t *testing.T, data string) {
+		var test Test
+		if err := config.Decode("test.yaml", []byte(data), &test); err != nil || test.Contract.InPlace == nil {
+			return
+		}
+		made := 0.0
+		for _, c := range test.Cases {
+			for _, s := range c.Evidence {
+				made += time.Duration(s.For).Seconds()
+			}
+		}
+		if made > 600 || len(test.Cases) > 3 {
+			return // sound, and slow
+		}
+		for _, o := range test.Run(test.Contract.InPlace) {
+			if o.Pass != (len(o.Problems) == 0) {
+				t.Fatalf("%+v", o)
+			}
 		}
 	})
 }

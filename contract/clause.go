@@ -17,6 +17,7 @@ type Contract struct {
 	Version    int            `yaml:"version" doc:"version of this format: 1"`
 	Name       string         `yaml:"name" doc:"name of the contract, for reports"`
 	Confidence config.Percent `yaml:"confidence" doc:"confidence of the one-sided bound that decides each clause; 95% if left out"`
+	Reference  Reference      `yaml:"reference" doc:"registered values that limits refer to as reference, in place or the name of a file"`
 	Clauses    []Clause       `yaml:"clauses,required" doc:"what is demanded; every clause must pass"`
 	node       *config.Node   // where the contract stands in its file, for Lint; nil if it was not decoded
 }
@@ -30,11 +31,12 @@ type Clause struct {
 	Any        []Clause          `yaml:"any" doc:"a group that passes if one member passes, and fails if all fail"`
 	On         Names             `yaml:"on" doc:"the workload, or list of workloads, that is judged, each by itself; all if left out"`
 	Where      map[string]string `yaml:"where" doc:"only requests with these labels"`
+	By         string            `yaml:"by" doc:"a label, such as tenant: each of its values is judged by itself"`
 	Min        int64             `yaml:"min" doc:"judge only if each variant has at least this many requests, dropped ones left out"`
 	Confidence config.Percent    `yaml:"confidence" doc:"instead of the contract's"`
 	Window     Window            `yaml:"window" doc:"how much live traffic is judged at a time: 1h, or 100 requests"`
 	Severity   Severity          `yaml:"severity" doc:"info, warning or critical; for whoever acts on the verdict, softens no grade"`
-	Live       Live              `yaml:"live" doc:"what a gateway does when the clause fails; not read when a run is judged"`
+	Live       Live              `yaml:"live" doc:"what is done about live traffic that violates the clause; not read when a run is judged"`
 	Not        *Clause           `yaml:"not" doc:"a clause that must be shown not to hold"`
 	Count      *Quorum           `yaml:"count" doc:"a group of which at_least members must pass"`
 }
@@ -197,58 +199,6 @@ func (s *Severity) DecodeConfig(n *config.Node) {
 // ConfigSchema lists the severities.
 func (Severity) ConfigSchema() map[string]any {
 	return map[string]any{"type": "string", "enum": []any{"info", "warning", "critical"}}
-}
-
-// Live is what a gateway does with a clause. It is kept as written and not
-// judged.
-type Live struct{ fields map[string]any }
-
-// IsZero reports whether there is nothing.
-func (l Live) IsZero() bool { return l.fields == nil }
-
-// MarshalYAML writes it as it was read.
-func (l Live) MarshalYAML() (any, error) { return l.fields, nil }
-
-// DecodeConfig keeps a mapping.
-func (l *Live) DecodeConfig(n *config.Node) {
-	if !n.IsMapping() {
-		n.Fault("wants a mapping", "write live: {do: [...]}")
-		return
-	}
-	l.fields, _ = plain(n).(map[string]any)
-}
-
-// ConfigSchema accepts any mapping.
-func (Live) ConfigSchema() map[string]any { return map[string]any{"type": "object"} }
-
-// plain turns a node into values that can be written back.
-func plain(n *config.Node) any {
-	switch n.Kind() {
-	case config.Mapping:
-		fields := map[string]any{}
-		for _, p := range n.Pairs() {
-			fields[p.Key] = plain(p.Value)
-		}
-		return fields
-	case config.Sequence:
-		items := []any{}
-		for _, item := range n.Items() {
-			items = append(items, plain(item))
-		}
-		return items
-	case config.Bool:
-		return n.Scalar() == "true"
-	case config.Number:
-		if i, err := strconv.ParseInt(n.Scalar(), 10, 64); err == nil {
-			return i
-		}
-		if f, err := strconv.ParseFloat(n.Scalar(), 64); err == nil {
-			return f
-		}
-	case config.Null:
-		return nil
-	}
-	return n.Scalar()
 }
 
 // CheckConfig checks the contract as a whole, and keeps its place for Lint.

@@ -57,7 +57,7 @@ func (x *trial) noService() string {
 
 // wholeRun notes that a window for live traffic was not applied.
 func (x *trial) wholeRun() {
-	if w := x.clause.Window; !w.IsZero() {
+	if w := x.terms.window; !w.IsZero() {
 		x.note(fmt.Sprintf("judged over the whole run, not in windows of %s", w))
 	}
 }
@@ -82,7 +82,7 @@ func (x *trial) beyond() string {
 		return ""
 	}
 	limit := "limit " + value(x.Unit, x.limit, 9)
-	if x.clause.Need.Limit.Baseline {
+	if x.clause.Need.Limit.relative() {
 		limit = x.change.margin(x.Compare, x.limit)
 	}
 	c := x.cand.counts
@@ -101,7 +101,7 @@ const leastCount = 20
 // long a run its limit is meant for: fewer events in a shorter run, or more in
 // a longer one, say nothing about the window.
 func (x *trial) windowed(grade Grade) (Grade, string) {
-	w := x.clause.Window
+	w := x.terms.window
 	if n := x.cand.counts.judged(); grade == Pass && x.terms.min == 0 && n < leastCount {
 		x.Shortfall = int64(leastCount - n)
 		return Inconclusive, fmt.Sprintf("%s; but only %s: a count over fewer than %d proves nothing", x.fact(), count(n, "request"), leastCount)
@@ -257,11 +257,8 @@ func about(n float64) int64 {
 func (x *trial) relative() (Grade, string) {
 	limit := x.clause.Need.Limit
 	x.wholeRun()
-	x.change = change{kind: ChangeDifference, unit: x.Unit}
-	x.limit = limit.Value
-	if limit.Factor != 1 || limit.Value == 0 && x.Unit != record.Proportion && x.Unit != record.Points {
-		x.change.kind, x.limit = ChangeRatio, limit.Factor
-	}
+	x.change = change{unit: x.Unit, from: limit.yardstick()}
+	x.change.kind, x.limit = changeOf(limit, x.Unit)
 	x.diff = x.against(x.b.est)
 	x.Change, x.ChangeIs = &Figure{x.diff}, x.change.kind
 	x.Limit.Change = finite(x.limit)
@@ -281,6 +278,15 @@ func (x *trial) relative() (Grade, string) {
 	return grade, fmt.Sprintf("%s: at %s confidence %s", x.changeText(), percentage(x.terms.confidence), x.changeBound(grade))
 }
 
+// changeOf says how a limit against a yardstick is held: as a ratio where it is
+// one, or where it leaves no margin and the unit has a zero.
+func changeOf(l Limit, u record.Unit) (ChangeKind, float64) {
+	if l.Factor != 1 || l.Value == 0 && u != record.Proportion && u != record.Points {
+		return ChangeRatio, l.Factor
+	}
+	return ChangeDifference, l.Value
+}
+
 func (x *trial) against(baseline stat.Estimate) stat.Estimate {
 	if x.change.kind == ChangeRatio {
 		return stat.Ratio(x.c.est, baseline)
@@ -295,6 +301,9 @@ const wreck = 0.1
 // brokenBaseline says why a pass against this baseline proves nothing: a
 // yardstick that failed must not make the candidate look good.
 func (x *trial) brokenBaseline() string {
+	if !x.clause.Need.Limit.Baseline {
+		return ""
+	}
 	c := x.base.counts
 	most := maxFailed
 	if x.metric.Indicator { // failing itself may be compared, but not with a wreck

@@ -60,6 +60,18 @@
 // Different workloads are never pooled: a clause is judged on each that it
 // matches, and the worst counts.
 //
+// # Live traffic
+//
+// A clause with a [Live] is also a rule. [Contract.Next] looks at what was
+// [Observed] in each rule's window and gives the [Decision]s: which rules begin to
+// act, and which are taken back. It is a function of state, evidence and instant,
+// so that a log replays to the same decisions. Evidence is [Series]: raw values
+// or counts, of a [History] of records or of whoever counts as it serves. Missing
+// evidence never makes a rule recover. A [Test] holds a contract against evidence
+// in a file. [Presets] are contracts that come built in; what they name beyond
+// the catalogue of package record is declared here, and without data until
+// somebody measures it.
+//
 // The package is pure: it reads no file, no clock and no wire, and starts no
 // goroutine. Its functions are safe for concurrent use on values that nobody
 // changes.

@@ -23,6 +23,14 @@ func TestDocumentedContracts(t *testing.T) {
 	t.Run("metrics", func(t *testing.T) { documentedMetrics(t, page) })
 	t.Run("needs", func(t *testing.T) { documentedNeeds(t, page) })
 	t.Run("example", func(t *testing.T) { documentedExample(t, page) })
+	t.Run("actions", func(t *testing.T) {
+		for _, a := range actions {
+			if !strings.Contains(page, "`"+a.name) {
+				t.Errorf("%s is not documented", a.name)
+			}
+		}
+	})
+	t.Run("test file", func(t *testing.T) { documentedTest(t, page) })
 	t.Run("numbers", func(t *testing.T) { documentedNumbers(t, page) })
 }
 
@@ -31,6 +39,9 @@ func TestDocumentedContracts(t *testing.T) {
 func documentedMetrics(t *testing.T, page string) {
 	units := map[record.Unit]string{record.Nanoseconds: "time", record.Proportion: "share", record.TokenUnit: "tokens", record.TokensPerSecond: "tokens/s", record.Requests: "requests", record.Points: "points"}
 	want := map[string]bool{"**Values**: | `value.NAME` | points |": true}
+	for _, d := range vocabulary {
+		want[fmt.Sprintf("**Declared**: | `%s` | %s |", d.Name, units[d.Unit])] = true
+	}
 	for _, m := range record.Metrics() {
 		kind := "**Values**"
 		if m.Indicator {
@@ -84,6 +95,25 @@ func documentedExample(t *testing.T, page string) {
 	}
 	for _, fault := range Lint(&c, nil) {
 		t.Error(fault.Error())
+	}
+}
+
+// documentedTest runs the test file on the page against the rule on the page.
+func documentedTest(t *testing.T, page string) {
+	_, live, _ := strings.Cut(page, "## Live rules")
+	_, rule, _ := strings.Cut(live, "```yaml\n")
+	rule, _, _ = strings.Cut(rule, "```")
+	_, text, _ := strings.Cut(live, "## Tests of contracts")
+	_, text, _ = strings.Cut(text, "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	var test Test
+	if err := config.Decode("contracts.md", []byte(text), &test); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range test.Run(decode(t, "version: 1\n"+rule)) {
+		for _, p := range o.Problems {
+			t.Errorf("%s: %s", o.Case, p)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -25,6 +26,7 @@ func Evaluate(c *Contract, e Evidence) Verdict {
 		v.Confidence = float64(c.Confidence)
 	}
 	j := newJudge(e)
+	j.reference = &c.Reference
 	v.Baseline, v.Candidate = j.baseline, j.candidate
 	for _, clause := range c.named() {
 		v.Clauses = append(v.Clauses, j.clause(clause, terms{confidence: v.Confidence}))
@@ -86,6 +88,7 @@ func worstReason(results []Result, grade Grade) string {
 // judge holds what all clauses share.
 type judge struct {
 	e                   Evidence
+	reference           *Reference
 	baseline, candidate string
 	problem             string   // why no variant can be judged; "" if one can
 	workloads           []string // that were measured, by name
@@ -127,7 +130,9 @@ func newJudge(e Evidence) *judge {
 type terms struct {
 	on         Names
 	where      map[string]string
+	by         string
 	min        int64
+	window     Window
 	confidence float64
 }
 
@@ -143,8 +148,14 @@ func (t terms) with(c Clause) terms {
 		maps.Copy(where, c.Where)
 		t.where = where
 	}
+	if c.By != "" {
+		t.by = c.By
+	}
 	if c.Min > 0 {
 		t.min = c.Min
+	}
+	if !c.Window.IsZero() {
+		t.window = c.Window
 	}
 	if c.Confidence != 0 {
 		t.confidence = float64(c.Confidence)
@@ -178,52 +189,97 @@ func label(r *Result, c Clause) {
 	}
 }
 
-// each judges the clause on every workload that it matches.
+// each judges the clause on every workload that it matches, and on every value of
+// the label that by names.
 func (j *judge) each(c Clause, t terms) Result {
-	scopes := j.match(t)
-	if len(scopes) == 1 {
-		return j.one(c, t, scopes[0])
+	places := j.match(t)
+	if len(places) == 1 {
+		return j.one(c, t.at(places[0]), places[0].workload)
 	}
 	r := Result{Kind: KindEach, Need: c.Need.String(), Scope: scopeText("", t.where)}
-	if len(scopes) == 0 {
+	if len(places) == 0 {
 		r.Kind, r.Reason = KindClause, "no request is in scope"
 		if j.problem != "" {
 			r.Reason = j.problem
 		}
 		return r
 	}
+	if len(places) > mostPlaces {
+		r.Kind, r.Reason = KindClause, fmt.Sprintf("%s has more than %s values; they are not judged one by one", t.by, grouped(fmt.Sprint(mostPlaces)))
+		return r
+	}
 	var grades []Grade
-	for _, w := range scopes {
-		res := j.one(c, t, w)
+	for _, p := range places {
+		res := j.one(c, t.at(p), p.workload)
 		r.Results, grades = append(r.Results, res), append(grades, res.Grade)
 	}
 	r.Grade = Worst(grades...)
 	r.WrongPass, r.WrongFail = unionBound(r.Results, len(r.Results))
 	if r.Grade == Pass {
-		r.Reason = fmt.Sprintf("passes on all %d workloads", len(scopes))
+		kind := "workloads"
+		if t.by != "" {
+			kind = "values of " + t.by
+		}
+		r.Reason = fmt.Sprintf("passes on all %d %s", len(places), kind)
 		return r
 	}
 	i := slices.Index(grades, r.Grade)
-	r.Reason = "on " + scopes[i] + ": " + r.Results[i].Reason
+	r.Reason = "on " + places[i].scope() + ": " + r.Results[i].Reason
 	return r
 }
 
-// match lists the workloads that a clause is judged on: those it names, even
-// when nothing of them was measured, or all that have requests in its scope.
-func (j *judge) match(t terms) []string {
-	if len(t.on) > 0 {
-		return t.on
+// at narrows the terms to a place.
+func (t terms) at(p place) terms {
+	if p.label != "" {
+		t = t.with(Clause{Where: map[string]string{p.label: p.value}})
 	}
-	if len(t.where) == 0 {
-		return j.workloads
+	return t
+}
+
+// match lists the places that a clause is judged on: the workloads it names, even
+// when nothing of them was measured, or all that have requests in its scope; and
+// on each the values of the label that by names.
+func (j *judge) match(t terms) []place {
+	var out []place
+	if len(t.where) == 0 && t.by == "" {
+		names := j.workloads
+		if len(t.on) > 0 {
+			names = t.on
+		}
+		for _, w := range names {
+			out = append(out, place{workload: w})
+		}
+		return out
 	}
-	found := map[string]bool{}
-	for i := range j.e.Records {
-		if r := &j.e.Records[i]; r.Phase == record.Measured && has(r.Labels, t.where) {
-			found[r.Workload] = true
+	found := map[place]bool{}
+	if t.by == "" {
+		for _, w := range t.on {
+			found[place{workload: w}] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	for i := range j.e.Records {
+		r := &j.e.Records[i]
+		if r.Phase != record.Measured || !has(r.Labels, t.where) || len(t.on) > 0 && !slices.Contains(t.on, r.Workload) {
+			continue
+		}
+		p := place{workload: r.Workload}
+		if t.by != "" {
+			v, ok := r.Labels[t.by]
+			if !ok {
+				continue
+			}
+			p.label, p.value = t.by, v
+		}
+		if found[p] = true; len(found) > mostPlaces {
+			break
+		}
+	}
+	out = slices.Collect(maps.Keys(found))
+	slices.SortFunc(out, func(a, b place) int { return cmp.Compare(a.scope(), b.scope()) })
+	if t.by == "" && len(t.on) > 0 {
+		slices.SortStableFunc(out, func(a, b place) int { return slices.Index(t.on, a.workload) - slices.Index(t.on, b.workload) })
+	}
+	return out
 }
 
 func scopeText(workload string, where map[string]string) string {
@@ -277,7 +333,7 @@ func (x *trial) judge(j *judge) (Grade, string) {
 	if x.metric, x.Unit, err = need.Quantity.metric(); err != nil {
 		return Inconclusive, err.Error()
 	}
-	if !need.Limit.Baseline {
+	if !need.Limit.relative() {
 		x.Limit.Value = finite(need.Limit.Value)
 	}
 	if j.problem != "" {
@@ -287,7 +343,7 @@ func (x *trial) judge(j *judge) (Grade, string) {
 	if why := x.missing(); why != "" {
 		return Inconclusive, why
 	}
-	if need.Limit.Baseline {
+	if need.Limit.relative() {
 		return x.relative()
 	}
 	return x.absolute()
@@ -311,6 +367,10 @@ func (x *trial) estimate(j *judge) {
 	if c := x.cand.counts; !x.metric.Indicator && float64(c.Failed) > maxFailed*float64(c.judged()) {
 		x.note(fmt.Sprintf("%d of %s of %s failed; another clause must say whether that is borne", c.Failed, count(c.judged(), "request"), c.Variant))
 	}
+	if x.clause.Need.Limit.Reference {
+		x.refer(j)
+		return
+	}
 	if x.has = j.baseline != ""; !x.has {
 		return
 	}
@@ -331,14 +391,19 @@ func (x *trial) note(notes ...string) { x.Notes = append(x.Notes, notes...) }
 // missing says what must be there before a limit can be held against anything.
 func (x *trial) missing() string {
 	need := x.clause.Need
-	if need.Limit.Baseline && !x.has {
+	switch limit := need.Limit; {
+	case limit.Baseline && !x.has:
 		return "no baseline in this run"
+	case limit.Previous > 0:
+		return fmt.Sprintf("%s is about live traffic: a run is judged as a whole, and has nothing before it", limit.yardstick())
+	case limit.Reference && !x.has:
+		return fmt.Sprintf("the contract registers no reference for %s", registeredKey(need.Quantity, x.Workload))
 	}
 	if x.c.gap != "" {
 		return x.c.gap
 	}
 	least := x.terms.min
-	if w := x.clause.Window; w.Requests > 0 && need.Quantity.Stat != "count" {
+	if w := x.terms.window; w.Requests > 0 && need.Quantity.Stat != "count" {
 		least = max(least, w.Requests)
 	}
 	if least == 0 && (need.Quantity.Stat == "max" || need.Quantity.Stat == "min") {

@@ -27,6 +27,12 @@ const (
 	CodeFew        = "few"         // too few requests, or too short a run, for a decision
 	CodeSettled    = "settled"     // a limit that everybody meets, or nobody
 	CodeDirection  = "direction"   // a limit on the side on which more is better
+	CodeRedundant  = "redundant"   // a member that never changes the grade of its group
+	CodeReference  = "reference"   // a limit against a value that is not registered
+	CodeLive       = "live"        // a live rule that contradicts itself, or stands where none may
+	CodeWindow     = "window"      // no window, or one shorter than what it must show
+	CodeHysteresis = "hysteresis"  // a recovery that is met where the clause is not
+	CodeMany       = "many"        // more clauses than anybody reads
 )
 
 // Planned is what a run will send on one workload: enough to tell which
@@ -79,7 +85,20 @@ func Lint(c *Contract, planned []Planned) []config.Fault {
 			seen[c.ID] = true
 		})
 	}
-	l.list(clauses, c.nodes(), t)
+	l.reference = c.Reference
+	nodes := c.nodes()
+	l.list(clauses, nodes, t)
+	for i := range clauses {
+		var at *config.Node
+		if i < len(nodes) {
+			at = nodes[i]
+		}
+		l.live(&clauses[i], at, t.with(clauses[i]))
+		_, members, _ := clauses[i].group()
+		l.nested(members, clauses[i].memberNodes(at))
+		l.previous(&clauses[i], at, t)
+	}
+	config.Faults(l.faults).Sort()
 	return l.faults
 }
 
@@ -113,9 +132,10 @@ func (l *linter) stranger(id string, at *config.Node, name string, workloads []s
 }
 
 type linter struct {
-	planned []Planned
-	bounds  map[string]map[bool]bool // metric: limited from above, from below
-	faults  []config.Fault
+	planned   []Planned
+	reference Reference
+	bounds    map[string]map[bool]bool // metric: limited from above, from below
+	faults    []config.Fault
 }
 
 // report adds a fault at the clause's node, at a column of its need if column
@@ -154,6 +174,7 @@ func (l *linter) clause(c *Clause, at *config.Node, t terms) {
 	kind, members, k := c.group()
 	switch {
 	case len(members) > 0:
+		l.redundant(c, at)
 		l.list(demanded(kind, members), c.memberNodes(at), t.share(len(members), k))
 	case kind != "" || c.Need.IsZero() || len(c.All)+len(c.Any) > 0 || c.Not != nil || c.Count != nil:
 		l.report(CodeEmpty, at, c.ID, 0, "demands nothing that can be judged", "write one of need:, all:, any:, not: or count:")
@@ -197,14 +218,21 @@ func (l *leafLint) check() {
 	if l.m, l.unit, err = need.Quantity.metric(); err != nil {
 		fits := func(m record.Metric) bool { _, what, _ := need.Quantity.unit(m); return what == "" }
 		hint := "remove the clause, or use one of " + strings.Join(metricNames(fits), ", ")
-		if near, ok := nearest(need.Quantity.Metric, metricNames(nil)); ok {
+		if near, ok := nearest(need.Quantity.Metric, knownNames()); ok {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
 		l.say(CodeUnmeasured, need.at.metric, fmt.Sprintf("nothing in this version measures %s", need.Quantity.Metric), hint)
 		return
 	}
-	if s := need.Quantity.Stat; (s == "max" || s == "min") && l.t.min == 0 && l.c.Window.Requests == 0 {
+	if d, ok := declaredMetric(l.m.Name); ok && len(l.planned) > 0 {
+		l.say(CodeUnmeasured, need.at.metric, fmt.Sprintf("a run does not measure %s, which needs %s", d.Name, d.needs), "keep the clause in a contract for live traffic, and remove it here")
+		return
+	}
+	if s := need.Quantity.Stat; (s == "max" || s == "min") && l.t.min == 0 && l.t.window.Requests == 0 {
 		l.say(CodeFew, need.at.stat, fmt.Sprintf("a %s says nothing without a minimum of requests", s), "write min: 100 beside it, or a quantile such as p99")
+	}
+	if r := l.reference; need.Limit.Reference && (len(r.Values) > 0 || r.IsZero() && len(l.planned) > 0) && !r.has(need.Quantity) {
+		l.say(CodeReference, need.at.limit, fmt.Sprintf("the contract registers no reference for %s", need.Quantity), fmt.Sprintf("write reference: {%s: …} with its value, or the name of a file", need.Quantity))
 	}
 	l.limits()
 	l.direction()
@@ -259,7 +287,7 @@ func (l *leafLint) scopes() []Planned {
 // limits finds limits that every system meets, or none.
 func (l *leafLint) limits() {
 	n := l.c.Need
-	if n.Limit.Baseline || l.unit == record.Points {
+	if n.Limit.relative() || l.unit == record.Points {
 		return
 	}
 	v, upper, strict := n.Limit.Value, n.Compare.upper(), len(n.Compare) == 1
@@ -353,7 +381,7 @@ func (l *leafLint) plan(p Planned) {
 	if l.t.min > 0 && p.Requests > 0 && l.t.min > p.Requests {
 		l.sayAt(CodeFew, "min", fmt.Sprintf("asks for at least %s, and workload %s plans %s", count(l.t.min, "request"), p.Workload, grouped(fmt.Sprint(p.Requests))), "plan more requests or lower min")
 	}
-	if w := l.c.Window; n.Quantity.Stat == "count" && w.For > 0 && p.For > 0 && p.For < w.For {
+	if w := l.t.window; n.Quantity.Stat == "count" && w.For > 0 && p.For > 0 && p.For < w.For {
 		l.sayAt(CodeFew, "window", fmt.Sprintf("counts over a window of %s, and workload %s lasts %s", w, p.Workload, config.Duration(p.For)), "plan a longer run, or judge a share instead")
 	}
 	l.size(p)
@@ -432,7 +460,7 @@ func (l *leafLint) remedy(need int64, p Planned) string {
 // said, or none is needed.
 func (l *leafLint) shareNeeds() int64 {
 	n := l.c.Need
-	if n.Limit.Baseline && (n.Limit.Factor != 1 || n.Limit.Value == 0 || n.Limit.Value > 0 != n.Compare.upper()) {
+	if n.Limit.relative() && (n.Limit.Factor != 1 || n.Limit.Value == 0 || n.Limit.Value > 0 != n.Compare.upper()) {
 		return 0
 	}
 	passes := func(requests int) bool {

@@ -65,7 +65,7 @@ func Measure(e Evidence, q Quantity, variant, workload string, labels map[string
 
 // metric looks the quantity's metric up and checks that they fit.
 func (q Quantity) metric() (record.Metric, record.Unit, error) {
-	m, ok := record.Find(q.Metric)
+	m, ok := find(q.Metric)
 	if !ok {
 		return record.Metric{}, "", fmt.Errorf("nothing in this version measures %s", q.Metric)
 	}
@@ -193,7 +193,11 @@ func (s *scope) measure(q Quantity, m record.Metric, confidence float64, high bo
 	case q.Stat == "count":
 		r = s.count(m, confidence)
 	case q.Stat == "share":
-		r = reading{est: stat.Share(s.values(m), confidence)}
+		values := s.values(m)
+		s.lack(&r, m)
+		if r.est = stat.Share(values, confidence); len(values) == 0 {
+			r.gap = cmp.Or(r.gap, fmt.Sprintf("no request of %s tells whether it was %s", s.variant, m.Title))
+		}
 	default:
 		r = s.distribution(q, m, confidence, high)
 	}
@@ -338,6 +342,9 @@ func (s *scope) lack(r *reading, m record.Metric) {
 
 // why names the likely cause of missing values.
 func (s *scope) why(m record.Metric) string {
+	if d, ok := declaredMetric(m.Name); ok {
+		return ": it needs " + d.needs
+	}
 	usage, plain := 0, 0
 	for _, r := range s.records {
 		if !r.Success() {

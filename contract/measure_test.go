@@ -53,7 +53,7 @@ func TestMeasureRefuses(t *testing.T) {
 		confidence float64
 		want       string
 	}{
-		{Quantity{"quantile", 0.5, "oom_kill"}, "chat", 0.95, "nothing in this version measures oom_kill"},
+		{Quantity{"quantile", 0.5, "watchdog"}, "chat", 0.95, "nothing in this version measures watchdog"},
 		{Quantity{"quantile", 0.5, "failed"}, "chat", 0.95, "has a share, not a p50"},
 		{Quantity{"quantile", 1, "ttft"}, "chat", 0.95, "is not between 0 and 1"},
 		{Quantity{"quantile", 0.5, "ttft"}, "chat", 1, "is not between 0 and 1"},

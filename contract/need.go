@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
+	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/record"
 )
 
@@ -53,18 +55,36 @@ func (c Compare) holds(x, limit float64) bool {
 	return false
 }
 
-// Limit is the right-hand side of a need: a quantity, or the baseline times
-// Factor plus Value.
+// Limit is the right-hand side of a need: a quantity, or a yardstick times Factor
+// plus Value. At most one of Baseline, Reference and Previous is set.
 type Limit struct {
-	Baseline bool
-	Factor   float64 // of the baseline; 1 unless the limit is `baseline * F`
-	Value    float64 // absolute, or added to the baseline; in the unit of the quantity
-	text     string
-	dim      dimension
+	Baseline  bool          // the yardstick is the baseline in the same run or window
+	Reference bool          // it is the value that the contract registers
+	Previous  time.Duration // it is the candidate itself, over so long before the window
+	Factor    float64       // of the yardstick; 1 unless the limit is `baseline * F`
+	Value     float64       // absolute, or added to the yardstick; in the unit of the quantity
+	text      string
+	dim       dimension
 }
 
 // String writes the limit as contracts do.
 func (l Limit) String() string { return l.text }
+
+// yardstick names what the limit refers to; "" for an absolute one.
+func (l Limit) yardstick() string {
+	switch {
+	case l.Baseline:
+		return "baseline"
+	case l.Reference:
+		return "reference"
+	case l.Previous > 0:
+		return "previous(" + config.Duration(l.Previous).String() + ")"
+	}
+	return ""
+}
+
+// relative reports whether the limit refers to a yardstick.
+func (l Limit) relative() bool { return l.yardstick() != "" }
 
 // Need is one comparison: STAT(METRIC) CMP LIMIT. Build one with ParseNeed.
 type Need struct {
@@ -276,7 +296,7 @@ func (p *parser) limit(n *Need) error {
 	p.space()
 	n.at.limit = p.column()
 	if p.at < len(p.text) && letter(p.text[p.at]) {
-		return p.baseline(n)
+		return p.relative(n)
 	}
 	negative := p.sign()
 	a, err := p.amount("a limit such as 800ms, 2%, 30/s or baseline * 1.05")
@@ -302,16 +322,14 @@ func (p *parser) sign() bool {
 	return false
 }
 
-func (p *parser) baseline(n *Need) error {
-	word := p.take(nameRune)
-	if word != "baseline" {
-		hint := "a limit is a quantity such as 800ms, or baseline * 1.05, or baseline + 0.5 points"
-		if _, ok := nearest(strings.ToLower(word), []string{"baseline"}); ok {
-			hint = "did you mean baseline?"
-		}
-		return p.fault(n.at.limit, fmt.Sprintf("expected a quantity or baseline, found %q", word), hint)
+// relative reads a limit that refers to a yardstick.
+func (p *parser) relative(n *Need) error {
+	if err := p.yardstick(n); err != nil {
+		return err
 	}
-	n.Limit = Limit{Baseline: true, Factor: 1, text: "baseline"}
+	l := &n.Limit
+	base := l.yardstick()
+	l.Factor, l.text = 1, base
 	p.space()
 	if p.at >= len(p.text) {
 		return nil
@@ -334,22 +352,71 @@ func (p *parser) baseline(n *Need) error {
 			if op == '-' {
 				times = 1 - a.value
 			}
-			return p.fault(column, fmt.Sprintf("baseline %c %s can be read in two ways", op, a.text),
-				fmt.Sprintf("write baseline * %s for a share of the baseline, or baseline %c %s points for percentage points", trim(times, 6), op, strings.TrimSuffix(a.text, "%")))
+			return p.fault(column, fmt.Sprintf("%s %c %s can be read in two ways", base, op, a.text),
+				fmt.Sprintf("write %[1]s * %[2]s for a share of the %[1]s, or %[1]s %[3]c %[4]s points for percentage points", base, trim(times, 6), op, strings.TrimSuffix(a.text, "%")))
 		}
-		n.Limit.Value, n.Limit.dim = a.value, a.dim
-		n.Limit.text = fmt.Sprintf("baseline %c %s", op, a.text)
+		l.Value, l.dim = a.value, a.dim
+		l.text = fmt.Sprintf("%s %c %s", base, op, a.text)
 		if op == '-' {
-			n.Limit.Value = -a.value
+			l.Value = -a.value
 		}
 		return nil
 	case '/':
-		return p.fault(column, "a limit does not divide", "write baseline * 0.95")
+		return p.fault(column, "a limit does not divide", fmt.Sprintf("write %s * 0.95", base))
 	}
-	return p.fault(column, "expected *, + or - after baseline, found "+p.found(), "write baseline * 1.05 or baseline + 0.5 points")
+	return p.fault(column, fmt.Sprintf("expected *, + or - after %s, found %s", base, p.found()), fmt.Sprintf("write %s * 1.05 or %s + 0.5 points", base, base))
 }
 
+// yardstick reads baseline, reference or previous(10m).
+func (p *parser) yardstick(n *Need) error {
+	switch word := p.take(nameRune); word {
+	case "baseline":
+		n.Limit.Baseline = true
+	case "reference":
+		n.Limit.Reference = true
+	case "previous":
+		return p.previous(n)
+	default:
+		hint := "a limit is a quantity such as 800ms, or baseline * 1.05, or baseline + 0.5 points"
+		if near, ok := nearest(strings.ToLower(word), []string{"baseline", "reference", "previous"}); ok {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		return p.fault(n.at.limit, fmt.Sprintf("expected a quantity or baseline, found %q", word), hint)
+	}
+	return nil
+}
+
+// previous reads the time in brackets.
+func (p *parser) previous(n *Need) error {
+	const hint = "write previous(10m), the candidate itself over the ten minutes before the window"
+	p.space()
+	if p.at >= len(p.text) || p.text[p.at] != '(' {
+		return p.fault(p.column(), "expected ( after previous, found "+p.found(), hint)
+	}
+	p.at++
+	p.space()
+	column := p.column()
+	a, err := p.amount("a time such as 10m")
+	if err != nil {
+		return err
+	}
+	if a.dim != duration || a.value < float64(time.Second) || a.value != math.Trunc(a.value) || a.value > float64(maxWindow) {
+		return p.fault(column, fmt.Sprintf("%s is no stretch from 1s to %s", a.text, config.Duration(maxWindow)), hint)
+	}
+	n.Limit.Previous = time.Duration(a.value)
+	p.space()
+	if p.at >= len(p.text) || p.text[p.at] != ')' {
+		return p.fault(p.column(), "expected ) after "+a.text+", found "+p.found(), hint)
+	}
+	p.at++
+	return nil
+}
+
+// maxWindow bounds every stretch of live traffic that a contract can ask for.
+const maxWindow = 7 * 24 * time.Hour
+
 func (p *parser) factor(n *Need) error {
+	base := n.Limit.yardstick()
 	p.space()
 	column := p.column()
 	a, err := p.amount("a factor such as 1.05")
@@ -357,19 +424,19 @@ func (p *parser) factor(n *Need) error {
 		return err
 	}
 	if a.dim != bare {
-		hint := "write a plain number, as in baseline * 1.05"
+		hint := fmt.Sprintf("write a plain number, as in %s * 1.05", base)
 		if a.dim == percent {
-			hint = fmt.Sprintf("write baseline * %s", trim(a.value, 6))
+			hint = fmt.Sprintf("write %s * %s", base, trim(a.value, 6))
 			if a.value < 0.5 {
-				hint = fmt.Sprintf("write baseline * %s for %s more", trim(1+a.value, 6), a.text)
+				hint = fmt.Sprintf("write %s * %s for %s more", base, trim(1+a.value, 6), a.text)
 			}
 		}
 		return p.fault(column, fmt.Sprintf("the factor %s has a unit", a.text), hint)
 	}
 	if a.value <= 0 {
-		return p.fault(column, "the factor must be above 0", "write baseline * 1.05")
+		return p.fault(column, "the factor must be above 0", fmt.Sprintf("write %s * 1.05", base))
 	}
-	n.Limit.Factor, n.Limit.text = a.value, "baseline * "+a.text
+	n.Limit.Factor, n.Limit.text = a.value, base+" * "+a.text
 	return nil
 }
 
@@ -384,9 +451,9 @@ func (p *parser) end(*Need) error {
 // check holds the need against the metric that it names.
 func (p *parser) check(n *Need) error {
 	q := n.Quantity
-	m, ok := record.Find(q.Metric)
+	m, ok := find(q.Metric)
 	if !ok {
-		if near, ok := nearest(q.Metric, metricNames(nil)); ok {
+		if near, ok := nearest(q.Metric, knownNames()); ok {
 			return p.fault(n.at.metric, fmt.Sprintf("there is no metric %q", q.Metric), fmt.Sprintf("did you mean %s?", near))
 		}
 		return nil
@@ -454,16 +521,16 @@ var allowed = map[record.Unit]struct {
 
 func (p *parser) checkUnit(n *Need, unit record.Unit) error {
 	l := &n.Limit
-	if l.Baseline && l.Value == 0 {
+	if l.relative() && l.Value == 0 {
 		return nil
 	}
 	a := allowed[unit]
-	if l.Baseline && unit == record.Proportion {
+	if l.relative() && unit == record.Proportion {
 		if l.dim == points {
 			l.Value /= 100
 			return nil
 		}
-		return p.fault(n.at.limit, fmt.Sprintf("%s is a share: a difference of shares is written in points", n.Quantity), "write baseline + 0.5 points")
+		return p.fault(n.at.limit, fmt.Sprintf("%s is a share: a difference of shares is written in points", n.Quantity), fmt.Sprintf("write %s + 0.5 points", l.yardstick()))
 	}
 	if slices.Contains(a.dims, l.dim) {
 		return nil

@@ -2,13 +2,22 @@ package contract
 
 import "github.com/assay-llm/assay/record"
 
-// metricNames lists the catalogue's names, in its order.
+// metricNames lists the metrics that a run measures, in the catalogue's order.
 func metricNames(which func(record.Metric) bool) []string {
 	var names []string
 	for _, m := range record.Metrics() {
 		if which == nil || which(m) {
 			names = append(names, m.Name)
 		}
+	}
+	return names
+}
+
+// knownNames lists every metric that a contract may name.
+func knownNames() []string {
+	names := metricNames(nil)
+	for _, d := range vocabulary {
+		names = append(names, d.Name)
 	}
 	return names
 }

@@ -214,7 +214,7 @@ func TestSchema(t *testing.T) {
 		ok   bool
 	}{
 		{`{"version": 1, "clauses": [{"need": "p99(ttft) <= 800ms", "on": "chat", "window": "1h", "severity": "info"}]}`, true},
-		{`{"version": 1, "confidence": "99%", "clauses": [{"any": [{"need": "share(failed) <= baseline + 0.5 points", "on": ["a", "b"]}], "live": {"do": ["x"]}}]}`, true},
+		{`{"version": 1, "confidence": "99%", "clauses": [{"any": [{"need": "share(failed) <= baseline + 0.5 points", "on": ["a", "b"]}], "live": {"do": ["shrink 50%"]}}]}`, true},
 		{`{"version": 1}`, false},
 		{`{"version": 1, "clauses": [{"need": "ttft <= 800ms"}]}`, false},
 		{`{"version": 1, "clauses": [{"any": [{"ned": "p99(ttft) <= 800ms"}]}]}`, false},

@@ -136,6 +136,7 @@ func subject(q Quantity, m record.Metric) string {
 type change struct {
 	kind ChangeKind
 	unit record.Unit
+	from string // what it is a change from: "baseline", "reference"
 }
 
 // signed writes x: "+9.8 %", "−0.3 points".
@@ -196,13 +197,13 @@ func tenth(v float64) string {
 func (c change) place(x float64) string {
 	switch {
 	case math.IsInf(x, 1):
-		return "beyond any value of the baseline"
+		return "beyond any value of the " + c.from
 	case x > c.zero():
-		return c.magnitude(x) + " above the baseline"
+		return c.magnitude(x) + " above the " + c.from
 	case x < c.zero():
-		return c.magnitude(x) + " below the baseline"
+		return c.magnitude(x) + " below the " + c.from
 	}
-	return "equal to the baseline"
+	return "equal to the " + c.from
 }
 
 // margin says a limit on the change: "margin 5 %", or where the candidate must

@@ -23,7 +23,7 @@ func newContract(c *console) *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newLint(c))
+	cmd.AddCommand(newLint(c), newContractTest(c), newPresets(c))
 	return cmd
 }
 
@@ -84,9 +84,9 @@ func lint(file string) ([]config.Fault, error) {
 		}
 		return s.Lint()
 	}
-	var k contract.Contract
-	if err := config.Decode(file, data, &k); err != nil {
+	k, err := readContract(file)
+	if err != nil {
 		return nil, err
 	}
-	return contract.Lint(&k, nil), nil
+	return contract.Lint(k, nil), nil
 }

@@ -35,10 +35,10 @@ func newVersion(c *console) *cobra.Command {
 
 func newSchema(c *console) *cobra.Command {
 	return &cobra.Command{
-		Use:       "schema suite|contract",
+		Use:       "schema suite|contract|contract-test",
 		Short:     "Print the JSON Schema of a file, for editors",
-		ValidArgs: []string{"suite", "contract"},
-		Args:      exactly(1, "suite or contract"),
+		ValidArgs: []string{"suite", "contract", "contract-test"},
+		Args:      exactly(1, "suite, contract or contract-test"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var schema []byte
 			var err error
@@ -47,8 +47,10 @@ func newSchema(c *console) *cobra.Command {
 				schema, err = bench.Schema()
 			case "contract":
 				schema, err = config.Schema(contract.Contract{}, "https://assay-llm.github.io/schema/contract-1.json", "Assay contract, version 1")
+			case "contract-test":
+				schema, err = config.Schema(contract.Test{}, "https://assay-llm.github.io/schema/contract-test-1.json", "Test of an Assay contract, version 1")
 			default:
-				return usage(fmt.Errorf("there is no schema of %q\n  hint: use suite or contract", args[0]))
+				return usage(fmt.Errorf("there is no schema of %q\n  hint: use suite, contract or contract-test", args[0]))
 			}
 			if err != nil {
 				return err
