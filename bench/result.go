@@ -49,11 +49,10 @@ func Open(dir string) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the run %s: %w", dir, err)
 	}
-	records, repair, err := record.ReadAll(record.OS(), dir)
+	records, repair, err := readRecords(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of %s: %w", dir, err)
 	}
-	record.Sort(records)
 	r := &Result{Dir: dir, Manifest: m, Records: records, Repair: repair}
 	if m.Suite != "" {
 		s := new(Suite)
@@ -68,6 +67,18 @@ func Open(dir string) (*Result, error) {
 	}
 	r.judge()
 	return r, nil
+}
+
+// readRecords reads the records of a run, in order of their due instants; of requests
+// that a resumed run sent again, the try that counts.
+func readRecords(dir string) ([]record.Record, record.Repair, error) {
+	records, repair, err := record.ReadAll(record.OS(), dir)
+	if err != nil {
+		return nil, repair, err
+	}
+	record.Sort(records)
+	records, _ = record.Final(records)
+	return records, repair, nil
 }
 
 // judge computes verdict and report from records and manifest alone.
@@ -124,7 +135,7 @@ func (r *Result) unfit() []string {
 	case StateDone:
 	case StateRunning: // said by the certificate
 	case StateInterrupted:
-		reasons = append(reasons, "the run was interrupted before its plan was done")
+		reasons = append(reasons, "the run was interrupted before its plan was done (assay run --resume RUN goes on with it)")
 	case StateImported:
 		reasons = append(reasons, "the run was imported from the file of another tool: nobody certified its client, and its numbers have that tool's definitions")
 	case StateFailed:
@@ -195,7 +206,7 @@ func Mend(dir string) (Mended, error) {
 	if err := record.Seal(record.OS(), dir); err != nil {
 		return Mended{Repair: repair}, fmt.Errorf("sealing the records of %s: %w", dir, err)
 	}
-	records, _, err := record.ReadAll(record.OS(), dir)
+	records, _, err := readRecords(dir)
 	if err != nil {
 		return Mended{Repair: repair}, fmt.Errorf("reading the records of %s: %w", dir, err)
 	}
@@ -215,4 +226,4 @@ func Mend(dir string) (Mended, error) {
 }
 
 // uncertified is the certificate of a client that was killed before it had one.
-var uncertified = record.Certificate{Reasons: []string{"the run still goes on, or was killed (then: assay mend RUN): nobody certified its client"}}
+var uncertified = record.Certificate{Reasons: []string{"the run still goes on, or was killed (then assay run --resume RUN goes on with it, assay mend RUN ends it): nobody certified its client"}}

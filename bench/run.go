@@ -108,6 +108,7 @@ type run struct {
 	writer   *record.Writer
 	monitor  *load.Monitor
 	length   time.Duration
+	past     *past // nil: the run is not one that is resumed
 }
 
 // variant is a variant under measurement.
@@ -124,6 +125,17 @@ type variant struct {
 // drains and returns what there is with ctx's cause. A *TargetError means that a
 // variant could not be reached; a config.Faults that the suite is wrong.
 func Run(ctx context.Context, s *Suite, o Options) (*Result, error) {
+	r := newRun(s, o)
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	if err := r.preflight(ctx); err != nil {
+		return nil, err
+	}
+	return r.execute(ctx)
+}
+
+func newRun(s *Suite, o Options) *run {
 	if o.Notice == nil {
 		o.Notice = func(string, ...any) {}
 	}
@@ -133,13 +145,11 @@ func Run(ctx context.Context, s *Suite, o Options) (*Result, error) {
 	if o.Runs == "" {
 		o.Runs = "runs"
 	}
-	r := &run{suite: s, opts: o}
-	if err := r.prepare(); err != nil {
-		return nil, err
-	}
-	if err := r.preflight(ctx); err != nil {
-		return nil, err
-	}
+	return &run{suite: s, opts: o}
+}
+
+// execute does what is planned, or what of it is left.
+func (r *run) execute(ctx context.Context) (*Result, error) {
 	engines, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits, err := r.connect(ctx, engines)
 	defer func() {
@@ -158,7 +168,11 @@ func Run(ctx context.Context, s *Suite, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.open(); err != nil {
+	open := r.open
+	if r.past != nil {
+		open = r.rejoin
+	}
+	if err := open(); err != nil {
 		return nil, err
 	}
 	return r.measure(ctx)
@@ -363,14 +377,23 @@ func (r *run) open() error {
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return fmt.Errorf("making the run directory: %w", err)
 	}
-	if err := record.WriteManifest(record.OS(), r.dir, r.manifest); err != nil {
-		return fmt.Errorf("writing the manifest: %w", err)
+	if err := r.checkpoint(); err != nil {
+		return err
 	}
 	writer, err := record.Create(record.OS(), r.dir)
 	if err != nil {
 		return fmt.Errorf("opening the journal: %w", err)
 	}
 	r.writer = writer
+	r.monitor = load.NewMonitor(r.epoch, r.opts.virtual != nil)
+	return nil
+}
+
+// checkpoint writes down where the run stands, for one that goes on with it.
+func (r *run) checkpoint() error {
+	if err := record.WriteManifest(record.OS(), r.dir, r.manifest); err != nil {
+		return fmt.Errorf("writing the manifest: %w", err)
+	}
 	return nil
 }
 
@@ -381,13 +404,20 @@ func newID(at time.Time) string {
 
 // measure sends every workload, keeps the records and judges them.
 func (r *run) measure(ctx context.Context) (*Result, error) {
-	r.monitor = load.NewMonitor(r.epoch, r.opts.virtual != nil)
+	kept, err := keepWatched(r.dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("keeping the client's health: %w", err), r.writer.Close())
+	}
+	r.monitor.Keep(kept.add)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	watched := make(chan error, 1)
 	go func() { watched <- r.monitor.Run(watching) }()
-	err := r.workloads(ctx)
+	err = r.workloads(ctx)
 	stop()
 	<-watched
+	if failed := kept.close(); failed != nil {
+		r.note("the client's health was not kept, so that a run like this could not be resumed: %v", failed)
+	}
 
 	m := r.manifest
 	m.Elapsed = time.Since(r.epoch)
@@ -404,24 +434,26 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		m.State = StateFailed
 		err = errors.Join(err, fmt.Errorf("sealing the records: %w", sealed))
 	}
-	result, kept := r.keep()
-	return result, errors.Join(err, kept)
+	result, failed := r.keep()
+	return result, errors.Join(err, failed)
 }
 
 // keep reads the records back as everybody else will, certifies the client,
 // judges, and writes what a run directory holds.
 func (r *run) keep() (*Result, error) {
 	m := r.manifest
-	records, repair, err := record.ReadAll(record.OS(), r.dir)
+	records, repair, err := readRecords(r.dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the records back: %w", err)
 	}
-	record.Sort(records)
 	m.Client = r.monitor.Certificate(records)
+	if why := r.past.unwatched(); why != "" {
+		m.Client.Fit, m.Client.Reasons = false, append(m.Client.Reasons, why)
+	}
 	m.Ledger = record.Ledger(records)
 	r.engines(records)
-	if err := record.WriteManifest(record.OS(), r.dir, m); err != nil {
-		return nil, fmt.Errorf("writing the manifest: %w", err)
+	if err := r.checkpoint(); err != nil {
+		return nil, err
 	}
 	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract}
 	result.judge()
@@ -430,19 +462,23 @@ func (r *run) keep() (*Result, error) {
 
 // workloads runs every workload, the variants taking turns.
 func (r *run) workloads(ctx context.Context) error {
-	blocks := r.suite.Blocks
-	if blocks == 0 {
-		blocks = defaultBlocks
-	}
-	if len(r.variants) == 1 {
-		blocks = 1 // nobody to take turns with
-	}
 	for name, spec := range r.suite.Workloads.All() {
-		if err := r.workload(ctx, name, spec, blocks); err != nil {
+		if err := r.workload(ctx, name, spec, r.blocks()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// blocks is how many blocks every workload is cut into.
+func (r *run) blocks() int {
+	switch {
+	case len(r.variants) == 1:
+		return 1 // nobody to take turns with
+	case r.suite.Blocks == 0:
+		return defaultBlocks
+	}
+	return r.suite.Blocks
 }
 
 func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blocks int) error {
@@ -455,6 +491,9 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 		}
 	}()
 	for i, v := range r.variants {
+		if r.over(v.name, name, blocks) {
+			continue
+		}
 		d, err := load.New(load.Config{
 			Plan: v.plans[name], Variant: v.name, Client: v.client, Epoch: r.epoch,
 			Blocks: blocks, Cap: int(spec.Cap), Drain: time.Duration(spec.Drain),
@@ -465,6 +504,7 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 			return err
 		}
 		drivers[i] = d
+		r.seek(d, v.name, name)
 		r.stand(Step{Workload: name, Variant: v.name, WarmUp: true})
 		r.empty(ctx, v, name)
 		if _, err := v.client.Open(ctx, connections(v.plans[name], spec)); err != nil && ctx.Err() == nil {
@@ -476,18 +516,33 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 	}
 	for block := range blocks {
 		for k, i := range turn(block, len(drivers)) {
+			if r.blockOver(r.variants[i].name, name, block) {
+				continue
+			}
 			r.stand(Step{Workload: name, Variant: r.variants[i].name, Block: block*len(drivers) + k + 1, Blocks: blocks * len(drivers)})
-			err := r.during(ctx, r.variants[i], name, block, func() error {
-				w, err := drivers[i].Block(ctx, block)
-				r.manifest.Windows = append(r.manifest.Windows, w)
-				return err
-			})
+			err := r.during(ctx, r.variants[i], name, block, func() error { return r.block(ctx, drivers[i], block) })
 			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// block measures one block. The window is written down at both its ends, so that a
+// run that is killed can go on.
+func (r *run) block(ctx context.Context, d *load.Driver, block int) error {
+	m := r.manifest
+	m.Windows = append(m.Windows, d.Opening(block))
+	if err := r.checkpoint(); err != nil {
+		return err
+	}
+	w, err := d.Block(ctx, block)
+	m.Windows[len(m.Windows)-1] = w
+	if err == nil { // a block is over when all its records are on disk
+		err = r.writer.Sync()
+	}
+	return errors.Join(err, r.checkpoint())
 }
 
 // turn returns the order of the variants in a block: forward and backward in

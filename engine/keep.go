@@ -77,3 +77,19 @@ func readLine(b *bufio.Reader) (line []byte, err error) {
 		}
 	}
 }
+
+// Spans puts snapshots that were read back, in the order of their file, together to
+// the spans that they were taken in.
+func Spans(snapshots []*Snapshot) []Span {
+	var spans []Span
+	var last *Snapshot
+	for _, x := range snapshots {
+		if last == nil || x.Edge == edgeStart || x.Variant != last.Variant || x.Workload != last.Workload || x.Block != last.Block || x.Engine != last.Engine {
+			spans = append(spans, Span{})
+		}
+		s := &spans[len(spans)-1]
+		s.Snapshots = append(s.Snapshots, x)
+		last = x
+	}
+	return spans
+}

@@ -62,6 +62,13 @@ type Driver struct {
 	held  *job          // pulled, but due in a later block
 	base  time.Duration // due offset at which the next block starts
 	users []*user
+
+	// Of a run that goes on; see Seek.
+	past    *Past
+	again   []job          // open loop: cut by the stop, to be sent first
+	offered time.Duration  // open loop: shots due until then may have been sent before
+	spent   time.Duration  // closed loop: of the time of the block under way
+	unasked record.Unasked // turns of sessions that the stop ended, for the next window
 }
 
 // New returns a driver at the start of the plan. Close it when done.
@@ -108,15 +115,17 @@ func (d *Driver) Close() error {
 func (d *Driver) Block(ctx context.Context, index int) (record.Window, error) {
 	f := d.flight(ctx, index, record.Measured)
 	begin := time.Now()
-	w := record.Window{Variant: d.cfg.Variant, Workload: d.cfg.Plan.Name(), Block: index, Start: d.instant(begin)}
+	w := d.opening(index, begin)
+	f.unasked, d.unasked = d.unasked, record.Unasked{}
 	var end time.Time
 	if d.cfg.Plan.Open() {
 		end = d.sendOpen(f, index, begin)
 	} else {
 		end = d.sendClosed(f, index, begin)
 	}
-	w.End = d.instant(end)
+	w.End = max(w.Start, d.instant(end))
 	err := f.finish()
+	w.Cut = err != nil
 	if left := f.unasked; left != (record.Unasked{}) {
 		w.Unasked = &left
 	}
@@ -131,7 +140,7 @@ func (d *Driver) WarmUp(ctx context.Context) error {
 		if !f.waitBelowCap() {
 			break
 		}
-		f.offer(job{shot: shot, due: time.Now()})
+		f.offer(job{shot: shot, due: time.Now(), again: d.past != nil && d.past.WarmedUp})
 	}
 	return f.finish()
 }
@@ -164,22 +173,15 @@ func (d *Driver) peek() *job {
 // block's end by the schedule, or now if the context ended it. A block by count
 // lasts until its sessions have ended, if there are any.
 func (d *Driver) sendOpen(f *flight, index int, begin time.Time) time.Time {
-	blocks, length := int64(d.cfg.Blocks), d.cfg.Plan.For()
-	byTime := d.cfg.Plan.Spec().Requests == 0
-	until := length / time.Duration(blocks) * time.Duration(index+1)
-	if index+1 == d.cfg.Blocks {
-		until = length
-	}
-	if byTime {
+	begin = begin.Add(d.ahead())
+	until := d.blockEnd(index)
+	if d.byTime() {
 		f.until = begin.Add(until - d.base)
 	}
-	count := d.cfg.Plan.Planned() * int64(index+1) / blocks
+	d.resend(f, begin)
 	last := d.base
-	for j := d.peek(); j != nil; j = d.peek() {
-		if byTime && j.shot.Due >= until || !byTime && j.shot.Index >= count {
-			break
-		}
-		j.due = begin.Add(j.shot.Due - d.base)
+	for j := d.peek(); j != nil && d.mine(j, index); j = d.peek() {
+		j.due, j.again = begin.Add(j.shot.Due-d.base), d.wasOffered(&j.shot)
 		if d.waiter.Until(f.sending, j.due) != nil {
 			return time.Now()
 		}
@@ -188,18 +190,38 @@ func (d *Driver) sendOpen(f *flight, index int, begin time.Time) time.Time {
 		d.held = nil
 	}
 	end := begin.Add(last - d.base)
-	if byTime {
+	if d.byTime() {
 		end, last = f.until, until
 	}
 	d.base = last
 	if d.waiter.Until(f.sending, end) != nil {
 		return time.Now()
 	}
-	if !byTime && d.cfg.Plan.Spec().Sessions != nil {
+	if !d.byTime() && d.cfg.Plan.Spec().Sessions != nil {
 		f.waitSessions()
 		end = time.Now()
 	}
 	return end
+}
+
+// byTime reports whether time cuts an open plan into blocks, rather than count.
+func (d *Driver) byTime() bool { return d.cfg.Plan.Spec().Requests == 0 }
+
+// mine reports whether an arrival of an open plan comes no later than block index.
+func (d *Driver) mine(j *job, index int) bool {
+	if d.byTime() {
+		return j.shot.Due < d.blockEnd(index)
+	}
+	return j.shot.Index < d.cfg.Plan.Planned()*int64(index+1)/int64(d.cfg.Blocks)
+}
+
+// blockEnd returns the due offset at which a block that time ends is over.
+func (d *Driver) blockEnd(index int) time.Duration {
+	length := d.cfg.Plan.For()
+	if index+1 == d.cfg.Blocks {
+		return length
+	}
+	return length / time.Duration(d.cfg.Blocks) * time.Duration(index+1)
 }
 
 // quick is how soon a request of a closed loop must fail for its user to hold
@@ -224,6 +246,21 @@ type user struct {
 	stagger time.Duration // of its first shot: repeated at the start of each block
 	started bool
 	talk    *session // under way; nil: none
+	again   int      // so many of its next shots may have been sent before the run stopped
+}
+
+// limit is the index of the first shot of a closed loop that is for a block after
+// index; negative: there is no limit.
+func (d *Driver) limit(index int) int64 {
+	if n := int64(d.cfg.Plan.Spec().Requests); n > 0 {
+		return n * int64(index+1) / int64(d.cfg.Blocks)
+	}
+	return -1
+}
+
+// turn is how long a block of a closed loop is; 0: as long as it takes.
+func (d *Driver) turn() time.Duration {
+	return time.Duration(d.cfg.Plan.Spec().For) / time.Duration(d.cfg.Blocks)
 }
 
 func newUsers(p *workload.Plan) []*user {
@@ -265,12 +302,10 @@ func (u *user) leave() (left int64) {
 // returns the end of sending: the block's end if it is timed, else the moment
 // at which the last user was done.
 func (d *Driver) sendClosed(f *flight, index int, begin time.Time) time.Time {
-	limit := int64(-1)
-	if n := int64(d.cfg.Plan.Spec().Requests); n > 0 {
-		limit = n * int64(index+1) / int64(d.cfg.Blocks)
-	}
-	if length := time.Duration(d.cfg.Plan.Spec().For); length > 0 {
-		f.until = begin.Add(length / time.Duration(d.cfg.Blocks))
+	limit := d.limit(index)
+	if length := d.turn(); length > 0 {
+		f.until = begin.Add(max(0, length-d.spent))
+		d.spent = 0
 		over := time.AfterFunc(time.Until(f.until), f.startDrain)
 		defer over.Stop()
 	}
@@ -310,7 +345,8 @@ func (u *user) ask(f *flight, begin time.Time, limit int64) {
 		if shot.Turns > 0 && shot.Turn == 0 {
 			u.talk = new(session)
 		}
-		j := job{shot: *shot, due: due, talk: u.talk}
+		j := job{shot: *shot, due: due, talk: u.talk, again: u.again > 0}
+		u.again--
 		if u.talk != nil {
 			u.talk.join(&j.shot)
 		}

@@ -16,6 +16,7 @@ type job struct {
 	shot    workload.Shot
 	due     time.Time
 	delayed bool // waited for the cap
+	again   bool // may have been sent before the run stopped
 	talk    *session
 }
 
@@ -229,6 +230,9 @@ func (f *flight) record(j job) *record.Record {
 	}
 	if s.Cancel.When != workload.CutNever {
 		rec.Flags |= record.FlagCancelPlanned
+	}
+	if j.again {
+		rec.Flags |= record.FlagReissued
 	}
 	return rec
 }

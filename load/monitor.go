@@ -18,6 +18,8 @@ type Monitor struct {
 	epoch   time.Time
 	virtual bool
 
+	keep func(record.ClientSecond) // may be nil
+
 	mu      sync.Mutex
 	seconds map[int]*second
 }
@@ -34,6 +36,11 @@ type second struct {
 func NewMonitor(epoch time.Time, virtual bool) *Monitor {
 	return &Monitor{epoch: epoch, virtual: virtual, seconds: make(map[int]*second)}
 }
+
+// Keep hands each second's figures of the process to f when the second is over, so
+// that they outlive it; lags and counts of requests still under way are not in them.
+// Call it before Run. f must not wait: the monitor does not look meanwhile.
+func (m *Monitor) Keep(f func(record.ClientSecond)) { m.keep = f }
 
 // beat is how often the heartbeat looks whether the process runs.
 const beat = 5 * time.Millisecond
@@ -64,6 +71,11 @@ func (m *Monitor) Run(ctx context.Context) error {
 			if !m.virtual {
 				figures := process.read()
 				m.at(current, func(s *second) { figures.into(&s.ClientSecond) })
+			}
+			if m.keep != nil {
+				var over record.ClientSecond
+				m.at(current, func(s *second) { over = s.ClientSecond })
+				m.keep(over)
 			}
 			current = i
 		}

@@ -138,6 +138,14 @@ func (d *disk) Open(name string) (File, error) {
 }
 
 func (d *disk) Edit(name string) (File, error) { return d.Open(name) }
+func (d *disk) Append(name string) (File, error) {
+	f, err := d.Open(name)
+	if err == nil {
+		h := f.(*handle)
+		h.at = len(h.n.data)
+	}
+	return f, err
+}
 
 func (d *disk) Create(name string) (File, error) {
 	d.mu.Lock()

@@ -33,6 +33,8 @@ type FS interface {
 	Create(name string) (File, error)
 	// Edit opens an existing file for writing and reading, at its start.
 	Edit(name string) (File, error)
+	// Append opens an existing file for writing behind its end, and reading.
+	Append(name string) (File, error)
 	Rename(from, to string) error
 	Remove(name string) error
 	// SyncDir makes the directory's entries durable: files made in it, renamed
@@ -86,7 +88,10 @@ func (osFS) Create(name string) (File, error) {
 	return wrapFile(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644))
 }
 
-func (osFS) Edit(name string) (File, error)         { return wrapFile(os.OpenFile(name, os.O_RDWR, 0)) }
+func (osFS) Edit(name string) (File, error) { return wrapFile(os.OpenFile(name, os.O_RDWR, 0)) }
+func (osFS) Append(name string) (File, error) {
+	return wrapFile(os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0))
+}
 func (osFS) Rename(from, to string) error           { return os.Rename(from, to) }
 func (osFS) Remove(name string) error               { return os.Remove(name) }
 func (osFS) SyncDir(dir string) error               { return syncDir(dir) }

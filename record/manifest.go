@@ -32,6 +32,7 @@ type Manifest struct {
 	Variants  []VariantInfo     `json:"variants"`
 	Workloads []WorkloadInfo    `json:"workloads"`
 	Windows   []Window          `json:"windows"`
+	Gaps      []Gap             `json:"gaps,omitempty"` // between a stop and the resumption
 	Client    Certificate       `json:"client"`
 	Host      map[string]string `json:"host"` // cpu, cores, memory, kernel, go
 	Ledger    []LedgerRow       `json:"ledger"`
@@ -108,6 +109,15 @@ type Overhead struct {
 	TTFTP99 time.Duration `json:"ttft_p99_ns"`
 	LagP99  time.Duration `json:"send_lag_p99_ns"`
 	CPU     time.Duration `json:"cpu_per_request_ns"` // of the client; negative: unknown
+}
+
+// Gap is a time in which nobody worked at a run: it had stopped and was resumed.
+// No window reaches into it.
+type Gap struct {
+	From   Instant `json:"from_ns"` // last sign of life of the process that stopped
+	To     Instant `json:"to_ns"`   // when the run went on, by the wall clock
+	Killed bool    `json:"killed,omitempty"`
+	Repair string  `json:"repair,omitempty"` // what was cut off a torn journal
 }
 
 // LedgerRow accounts for the shots of one variant on one workload:

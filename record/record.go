@@ -201,10 +201,11 @@ const (
 	FlagShortOutput                        // stopped before the asked length although told to ignore the end of text
 	FlagInvalidUTF8                        // output bytes that are not UTF-8
 	FlagCancelPlanned                      // the workload planned to cancel it, whether or not it was still under way then
+	FlagReissued                           // sent by a resumed run: when the run stopped, an earlier try was under way or may have been
 	flagEnd
 )
 
-var flagNames = []string{"no_done", "usage_missing", "usage_inconsistent", "tokens_from_events", "coalesced", "retried", "delayed_by_cap", "short_output", "invalid_utf8", "cancel_planned"}
+var flagNames = []string{"no_done", "usage_missing", "usage_inconsistent", "tokens_from_events", "coalesced", "retried", "delayed_by_cap", "short_output", "invalid_utf8", "cancel_planned", "reissued"}
 
 // Names returns the names of the set flags, in a fixed order.
 func (f Flag) Names() []string {
@@ -407,7 +408,10 @@ type Window struct {
 	Workload string  `json:"workload"`
 	Block    int     `json:"block"`
 	Start    Instant `json:"start_ns"`
-	End      Instant `json:"end_ns"`
+	End      Instant `json:"end_ns"` // zero: the run was killed in it
+
+	From time.Duration `json:"from_ns,omitempty"` // open loop: due offset in the plan at Start
+	Cut  bool          `json:"cut,omitempty"`     // the block was not over at End: the run stopped, and a later window of the block goes on with it
 
 	Unasked *Unasked `json:"unasked,omitempty"` // turns of sessions; nil: none, or there are no sessions
 }

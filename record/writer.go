@@ -89,6 +89,11 @@ func create(fsys FS, dir string) (_ *Writer, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return newWriter(fsys, dir, file, unlock), nil
+}
+
+// newWriter starts a Writer on a journal that is open for writing behind its end.
+func newWriter(fsys FS, dir string, file File, unlock func() error) *Writer {
 	w := &Writer{
 		fsys: fsys, dir: dir, file: file, unlock: unlock,
 		commit: make(chan struct{}, 1), first: make(chan struct{}, 1), stop: make(chan struct{}),
@@ -96,7 +101,7 @@ func create(fsys FS, dir string) (_ *Writer, err error) {
 	w.scrap.New = func() any { return new(frame) }
 	w.progress.L = &w.mu
 	w.syncer.Go(w.run)
-	return w, nil
+	return w
 }
 
 // createJournal makes a durable journal without records.

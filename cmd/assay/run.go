@@ -45,15 +45,27 @@ func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
 
 func newRun(c *console) *cobra.Command {
 	var f runFlags
+	var resume string
 	cmd := &cobra.Command{
 		Use:   "run SUITE",
 		Short: "Run a suite: load, contract, verdict, report",
 		Long: `Run measures every variant of the suite on every workload, the variants taking
 turns, judges the records by the suite's contract and writes a run directory
-with the records, the verdict and report.html.`,
-		Example: "  assay run suite.yaml\n  assay run suite.yaml --json > report.json",
-		Args:    exactly(1, "the suite file"),
+with the records, the verdict and report.html.
+
+With --resume it goes on with a run that was interrupted or killed: by the same
+plan, in the same directory. Suite, contract and targets must be as they were.`,
+		Example: "  assay run suite.yaml\n  assay run suite.yaml --json > report.json\n  assay run --resume runs/ID",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("resume") && len(args) == 0 {
+				return nil
+			}
+			return exactly(1, "the suite file")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("resume") {
+				return c.resume(cmd, resume, args, &f)
+			}
 			s, err := bench.Load(args[0])
 			if err != nil {
 				return usage(err)
@@ -69,7 +81,31 @@ with the records, the verdict and report.html.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory, which was interrupted or killed")
 	return cmd
+}
+
+// resume goes on with a run, by the suite that is named or else by the run's own.
+func (c *console) resume(cmd *cobra.Command, dir string, args []string, f *runFlags) error {
+	for _, name := range []string{"seed", "salt", "runs"} {
+		if cmd.Flags().Changed(name) {
+			return usage(fmt.Errorf("--%s does not go with --resume: a run goes on with its own\n  hint: remove it", name))
+		}
+	}
+	r, err := bench.Resumable(dir)
+	if err != nil {
+		return usage(err)
+	}
+	if len(args) > 0 {
+		if r.Suite, err = bench.Load(args[0]); err != nil {
+			return usage(err)
+		}
+	}
+	o := f.options(cmd, c)
+	done := c.follow(cmd.Context(), o.Watch, r.Suite, f.quiet)
+	result, err := r.Resume(cmd.Context(), o)
+	done()
+	return c.ended(result, err, f)
 }
 
 // measure runs a suite, shows what came of it and returns the exit for it.
@@ -78,6 +114,15 @@ func (c *console) measure(ctx context.Context, cmd *cobra.Command, s *bench.Suit
 	done := c.follow(ctx, o.Watch, s, f.quiet)
 	r, err := bench.Run(ctx, s, o)
 	done()
+	return c.ended(r, err, f)
+}
+
+// ended shows what came of a run and returns the exit for it.
+func (c *console) ended(r *bench.Result, err error, f *runFlags) error {
+	var changed *bench.ResumeError
+	if errors.As(err, &changed) {
+		return usage(err)
+	}
 	if r == nil {
 		if errors.Is(err, errInterrupted) {
 			return err
@@ -94,7 +139,7 @@ func (c *console) measure(ctx context.Context, cmd *cobra.Command, s *bench.Suit
 	offered, failed := c.account(r)
 	switch {
 	case errors.Is(err, errInterrupted):
-		c.notice("interrupted: %d records kept in %s", len(r.Records), r.Dir)
+		c.notice("interrupted: %d records kept in %s\n  hint: go on with assay run --resume %s", len(r.Records), r.Dir, r.Dir)
 		return &exit{code: exitInterrupted}
 	case err != nil:
 		return &exit{exitUnmeasured, err}
