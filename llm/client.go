@@ -99,15 +99,16 @@ func (c *Client) Do(ctx context.Context, epoch time.Time, req *Request, rec *rec
 		whole := *req
 		whole.Stream, req, rec.Stream = false, &whole, false
 	}
-	q := call{epoch: epoch, rec: rec, whole: !req.Stream, leave: req.LeaveSent}
+	t := tallies.Get().(*tally)
+	t.id = appendRequestID(t.id[:0], rec)
+	t.call = call{epoch: epoch, rec: rec, whole: !req.Stream, leave: req.LeaveSent, id: t.id, now: now}
+	q := &t.call
 	if c.t.Timeout > 0 {
 		q.total = now.Add(c.t.Timeout)
 	}
-	var id [256]byte
-	q.id = string(appendRequestID(id[:0], rec))
 	q.gap = c.room + len(q.id)
-	buf := requests.Get().(*[]byte)
-	b := *buf
+	q.mem = requests.Get().(*[]byte)
+	b := *q.mem
 	if cap(b) < q.gap {
 		b = make([]byte, q.gap, q.gap+4<<10)
 	}
@@ -115,23 +116,19 @@ func (c *Client) Do(ctx context.Context, epoch time.Time, req *Request, rec *rec
 	b, err = c.t.appendRequest(b[:q.gap], req)
 	q.buf = b
 
-	t := tallies.Get().(*tally)
-	t.begin(&c.t, &q, req)
+	t.begin(&c.t, q, req)
 	if err == nil {
 		err = ctx.Err()
 	} else {
 		err = &failure{record.ClientFault, err}
 	}
 	if err == nil {
-		err = c.exchange(ctx, &q, t)
+		err = c.exchange(ctx, q, t)
 	}
 	t.finish(ctx, err)
 	a := t.answer()
+	q.sent()
 	t.end()
-	if cap(b) <= 1<<20 {
-		*buf = b[:0]
-		requests.Put(buf)
-	}
 	return a
 }
 
@@ -158,7 +155,7 @@ const maxModels = 4 << 20
 func (c *Client) Probe(ctx context.Context) error {
 	rec := new(record.Record)
 	now := time.Now()
-	q := call{get: true, id: "probe", epoch: now, rec: rec, total: now.Add(c.t.DialTimeout)}
+	q := call{get: true, id: []byte("probe"), now: now, epoch: now, rec: rec, total: now.Add(c.t.DialTimeout)}
 	q.gap = c.room + len(q.id)
 	q.buf = make([]byte, q.gap)
 	s, h, err := c.wire.exchange(ctx, &q)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/assay-llm/assay/record"
@@ -18,20 +17,23 @@ type conn struct {
 	w     *http1
 	sock  *sock
 	rw    net.Conn  // sock, or TLS over it
+	plain bool      // rw is sock, which can be written and read in one go
 	cut   func()    // ends a read or write under way
 	since time.Time // when it became idle; zero: never used nor pooled
 
 	// Of the exchange.
 	ctx      context.Context //nolint:containedctx // lives for one exchange
-	stop     func() bool     // ends the watch on ctx
-	answered bool            // a byte of the answer came
-	base     uint32          // reads before this exchange
-	buf      *[readBuffer]byte
-	r, n     int // unread bytes are buf[r:n]
+	watch    *watch          // of ctx; nil: it never ends
+	after    *conn           // in the list of watch
+	before   *conn
+	answered bool   // a byte of the answer came
+	base     uint32 // reads before this exchange
+	buf      buffer
 	total    time.Time
 	stall    time.Duration
+	look     time.Time // when to try a read although nothing wakes us; zero: never
 	last     time.Time // last byte from the server, or the end of our writing
-	armed    time.Time // read deadline that is set; zero: none yet
+	armed    time.Time // read deadline that is set, also beyond the exchange; zero: none yet; longAgo: set to none
 
 	// Of its body.
 	framing framing
@@ -49,8 +51,6 @@ const (
 	framingClose                  // until the connection ends
 )
 
-var buffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
-
 // longAgo is a deadline that has passed, under any clock.
 var longAgo = time.Unix(1, 0)
 
@@ -58,14 +58,15 @@ var longAgo = time.Unix(1, 0)
 func (c *conn) roundTrip(ctx context.Context, q *call) (head, error) {
 	reused := c.since != (time.Time{})
 	*c = conn{
-		w: c.w, sock: c.sock, rw: c.rw, cut: c.cut, since: c.since, base: c.sock.reads,
-		ctx: ctx, total: q.total, stall: c.w.t.Stall, buf: buffers.Get().(*[readBuffer]byte),
+		w: c.w, sock: c.sock, rw: c.rw, plain: c.plain, cut: c.cut, since: c.since, base: c.sock.reads, armed: c.armed,
+		ctx: ctx, total: q.total, stall: c.w.t.Stall,
 	}
-	if ctx.Done() != nil {
-		c.stop = context.AfterFunc(ctx, c.cut)
-	}
+	c.w.watches.add(ctx, c)
 	q.rec.Reused = reused
 	msg := c.w.message(q)
+	if c.plain && !q.leave {
+		return c.writeAndRead(msg, reused, q)
+	}
 	send := time.Now()
 	c.last = send
 	if err := c.arm(true); err != nil {
@@ -82,6 +83,68 @@ func (c *conn) roundTrip(ctx context.Context, q *call) (head, error) {
 		return head{}, ErrPlanned
 	}
 	return c.readHead(q)
+}
+
+// lookAfter is how long the answer may take until we look whether something came
+// before the request was written, such as the end of the connection.
+const lookAfter = time.Second
+
+// writeAndRead is what roundTrip does on a plain socket.
+func (c *conn) writeAndRead(msg []byte, reused bool, q *call) (head, error) {
+	c.last = q.now
+	c.look = q.now.Add(lookAfter)
+	if limit := c.until(); !c.armedFor(limit, q.now) {
+		c.armed = time.Time{}
+	}
+	if err := c.arm(false); err != nil {
+		return head{}, err
+	}
+	w, n, err := c.sock.exchange(msg, &c.buf)
+	if w.start.IsZero() && isTimeout(w.err) && c.expired(time.Now()) == nil {
+		now := time.Now()
+		w = writing{start: now, end: now} // we stood still for longer than lookAfter: try again, below
+	}
+	if !w.start.IsZero() {
+		q.rec.Send, c.last = q.instant(w.start), w.end
+	}
+	whole := w.n == len(msg)
+	if w.err == nil && !whole {
+		c.look = time.Time{}
+		if err := c.arm(true); err != nil {
+			return head{}, err
+		}
+		_, w.err = c.rw.Write(msg[w.n:])
+		c.last = time.Now()
+	}
+	q.rec.Sent = q.instant(c.last)
+	if w.err != nil {
+		return c.unsent(w.err, reused, q)
+	}
+	if whole {
+		if _, err := c.took(n, err); err != nil {
+			return head{}, ended(err)
+		}
+	}
+	return c.readHead(q)
+}
+
+// armedFor reports whether the deadline that is set will do for a limit as seen
+// now: it may be a quarter early, but not late. Setting one costs as much as
+// reading a head.
+func (c *conn) armedFor(limit, now time.Time) bool {
+	if limit.IsZero() {
+		return c.armed.Equal(longAgo)
+	}
+	early := limit.Sub(c.armed)
+	return early >= 0 && early <= limit.Sub(now)/4
+}
+
+// ended names the end of the connection inside the answer.
+func ended(err error) error {
+	if err == io.EOF {
+		return errLost
+	}
+	return err
 }
 
 // unsent looks for an answer that came before the request was whole, such as a
@@ -114,16 +177,17 @@ func (c *conn) readHead(q *call) (head, error) {
 	for range 16 { // interim answers are few
 		scanned := 0
 		for {
-			end, next, err := headEnd(c.buf[c.r:c.n], scanned)
+			in := c.buf.unread()
+			end, next, err := headEnd(in, scanned)
 			if err != nil {
 				return head{}, &failure{record.Malformed, err}
 			}
 			if end > 0 {
-				h, err := parseHead(c.buf[c.r : c.r+end])
+				h, err := parseHead(in[:end])
 				if err != nil {
 					return head{}, &failure{record.Malformed, err}
 				}
-				c.r += end
+				c.buf.r += end
 				if h.status >= 200 {
 					q.rec.Header = q.instant(c.sock.at)
 					c.frame(h, q)
@@ -136,10 +200,7 @@ func (c *conn) readHead(q *call) (head, error) {
 			}
 			scanned = next
 			if err := c.fill(); err != nil {
-				if err == io.EOF {
-					err = errLost
-				}
-				return head{}, err
+				return head{}, ended(err)
 			}
 		}
 	}
@@ -166,7 +227,7 @@ func (c *conn) next() (fragment, error) {
 		if c.framing == framingNone {
 			return fragment{}, io.EOF
 		}
-		if c.r < c.n {
+		if c.buf.r < c.buf.n {
 			p, err := c.unframe()
 			if err != nil {
 				return fragment{}, err
@@ -181,21 +242,18 @@ func (c *conn) next() (fragment, error) {
 				c.framing = framingNone
 				return fragment{}, io.EOF
 			}
-			if err == io.EOF {
-				err = errLost
-			}
-			return fragment{}, err
+			return fragment{}, ended(err)
 		}
 	}
 }
 
 // unframe takes the next run of body bytes out of the buffer.
 func (c *conn) unframe() (p []byte, err error) {
-	in := c.buf[c.r:c.n]
+	in := c.buf.unread()
 	switch c.framing {
 	case framingLength:
 		p = in[:min(c.left, int64(len(in)))]
-		c.r += len(p)
+		c.buf.r += len(p)
 		if c.left -= int64(len(p)); c.left == 0 {
 			c.framing = framingNone
 		}
@@ -204,26 +262,21 @@ func (c *conn) unframe() (p []byte, err error) {
 		if p, rest, err = c.chunks.next(in); err != nil {
 			return nil, &failure{record.Malformed, err}
 		}
-		c.r = c.n - len(rest)
+		c.buf.r = c.buf.n - len(rest)
 		if c.chunks.done() {
 			c.framing = framingNone
 		}
 	case framingClose:
 		p = in
-		c.r = c.n
+		c.buf.r = c.buf.n
 	}
 	return p, nil
 }
 
 // fill reads once more. Unread bytes stay.
 func (c *conn) fill() error {
-	if c.r == c.n {
-		c.r, c.n = 0, 0
-	} else if c.n == len(c.buf) {
-		c.n = copy(c.buf[:], c.buf[c.r:])
-		c.r = 0
-	}
-	if c.n == len(c.buf) {
+	c.buf.settle()
+	if len(c.buf.unread()) == readBuffer {
 		return fail(record.Malformed, "a response head of more than %d bytes", maxHead)
 	}
 	exact := false
@@ -231,23 +284,14 @@ func (c *conn) fill() error {
 		if err := c.arm(exact); err != nil {
 			return err
 		}
-		n, err := c.rw.Read(c.buf[c.n:])
-		if n > 0 {
-			c.answered = true
-			c.n += n
-			c.last = c.sock.at
-			return nil
+		var n int
+		var err error
+		if c.plain {
+			n, err = c.sock.fill(&c.buf)
+		} else {
+			n, err = c.rw.Read(c.buf.space())
 		}
-		if err == nil {
-			continue
-		}
-		if e := c.ctx.Err(); e != nil {
-			return e
-		}
-		if !isTimeout(err) {
-			return err
-		}
-		if err := c.expired(time.Now()); err != nil {
+		if done, err := c.took(n, err); done {
 			return err
 		}
 		exact = true
@@ -255,15 +299,43 @@ func (c *conn) fill() error {
 	return io.ErrNoProgress
 }
 
-// until returns when to give up waiting; zero: never.
+// took takes over what a read gave and reports whether that was bytes or an end.
+func (c *conn) took(n int, err error) (done bool, _ error) {
+	if n > 0 {
+		c.answered = true
+		c.buf.n += n
+		c.last, c.look = c.sock.at, time.Time{}
+		return true, nil
+	}
+	if err == nil {
+		return false, nil
+	}
+	if e := c.ctx.Err(); e != nil {
+		return true, e
+	}
+	if !isTimeout(err) {
+		return true, err
+	}
+	c.look = time.Time{}
+	err = c.expired(time.Now())
+	return err != nil, err
+}
+
+// until returns when to give up waiting, or to look; zero: never.
 func (c *conn) until() time.Time {
-	if c.stall <= 0 {
-		return c.total
+	limit := c.total
+	sooner := func(t time.Time) {
+		if limit.IsZero() || t.Before(limit) {
+			limit = t
+		}
 	}
-	if t := c.last.Add(c.stall); c.total.IsZero() || t.Before(c.total) {
-		return t
+	if c.stall > 0 {
+		sooner(c.last.Add(c.stall))
 	}
-	return c.total
+	if !c.look.IsZero() {
+		sooner(c.look)
+	}
+	return limit
 }
 
 // arm sets the read deadline, but only when it has become much too early: a
@@ -275,7 +347,7 @@ func (c *conn) arm(exact bool) error {
 	if !exact && !c.armed.IsZero() && limit.Sub(c.armed) <= c.stall/4 {
 		return nil
 	}
-	if !limit.IsZero() || c.armed.IsZero() {
+	if !limit.IsZero() || !c.armed.Equal(longAgo) {
 		c.rw.SetDeadline(limit)
 	}
 	c.armed = limit
@@ -301,14 +373,14 @@ func (c *conn) abort() { c.release(false) }
 
 func (c *conn) release(keep bool) {
 	keep = keep && c.drain()
-	if c.stop != nil && !c.stop() {
-		keep = false // the deadline in the past may still be on its way
+	if !c.w.watches.remove(c) {
+		keep = false // a deadline in the past is set
 	}
-	buffers.Put(c.buf)
-	keep = keep && !c.closes && c.r == c.n
-	c.buf, c.ctx, c.stop, c.r, c.n = nil, nil, nil, 0, 0
+	keep = keep && !c.closes && c.buf.r == c.buf.n
+	c.buf.drop()
+	c.ctx = nil
 	if keep {
-		c.w.put(c)
+		c.w.put(c, c.last)
 	} else {
 		c.rw.Close()
 	}

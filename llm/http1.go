@@ -17,16 +17,17 @@ import (
 // http1 is HTTP/1.1 on connections of our own: one write a request, a stamp
 // right behind every read, no goroutine but the caller's.
 type http1 struct {
-	t      Target
-	addr   string
-	tls    *tls.Config // nil: plain
-	post   []byte      // head of a POST up to the fields that differ
-	whole  []byte      // the same for an answer that is not streamed
-	get    []byte
-	mu     sync.Mutex
-	idle   []*conn // last in, first out
-	limit  int
-	closed bool
+	t       Target
+	addr    string
+	tls     *tls.Config // nil: plain
+	post    []byte      // head of a POST up to the fields that differ
+	whole   []byte      // the same for an answer that is not streamed
+	get     []byte
+	watches watches
+	mu      sync.Mutex
+	idle    []*conn // last in, first out
+	limit   int
+	closed  bool
 }
 
 func newHTTP1(t Target) (*http1, error) {
@@ -82,10 +83,11 @@ func (w *http1) message(q *call) []byte {
 }
 
 func (w *http1) exchange(ctx context.Context, q *call) (stream, head, error) {
-	c := w.take()
+	c := w.take(q.now)
 	if c != nil {
 		h, err := c.roundTrip(ctx, q)
 		if err == nil {
+			q.sent()
 			return c, h, nil
 		}
 		c.abort()
@@ -99,7 +101,8 @@ func (w *http1) exchange(ctx context.Context, q *call) (stream, head, error) {
 	}
 	start := time.Now()
 	c, err := w.dial(ctx, q.total)
-	q.rec.ConnStart, q.rec.ConnEnd, q.rec.Reused = q.instant(start), q.instant(time.Now()), false
+	q.now = time.Now()
+	q.rec.ConnStart, q.rec.ConnEnd, q.rec.Reused = q.instant(start), q.instant(q.now), false
 	if err != nil {
 		return nil, head{}, err
 	}
@@ -108,12 +111,13 @@ func (w *http1) exchange(ctx context.Context, q *call) (stream, head, error) {
 		c.abort()
 		return nil, head{}, err
 	}
+	q.sent()
 	return c, h, nil
 }
 
 // take returns the connection that was used last, or nil. One that lay idle is
 // looked at before it is trusted.
-func (w *http1) take() *conn {
+func (w *http1) take(now time.Time) *conn {
 	for {
 		w.mu.Lock()
 		if len(w.idle) == 0 {
@@ -124,7 +128,7 @@ func (w *http1) take() *conn {
 		w.idle[len(w.idle)-1] = nil
 		w.idle = w.idle[:len(w.idle)-1]
 		w.mu.Unlock()
-		age := time.Since(c.since)
+		age := now.Sub(c.since)
 		if age < w.t.IdleTimeout && (age < time.Second || !stale(c.sock.Conn)) {
 			return c
 		}
@@ -132,9 +136,10 @@ func (w *http1) take() *conn {
 	}
 }
 
-// put keeps an idle connection, and lets go of the oldest when it is too old.
-func (w *http1) put(c *conn) {
-	c.since = time.Now()
+// put keeps a connection that is idle from now on, and lets go of the oldest
+// when it is too old.
+func (w *http1) put(c *conn, now time.Time) {
+	c.since = now
 	w.mu.Lock()
 	var drop *conn
 	switch {
@@ -160,6 +165,7 @@ func (w *http1) close() {
 	idle := w.idle
 	w.idle, w.closed = nil, true
 	w.mu.Unlock()
+	w.watches.close()
 	for _, c := range idle {
 		c.rw.Close()
 	}
@@ -194,7 +200,7 @@ func (w *http1) open(ctx context.Context, n int) (int, error) {
 				mu.Unlock()
 				c, err := w.dial(ctx, time.Time{})
 				if err == nil {
-					w.put(c)
+					w.put(c, time.Now())
 				}
 				mu.Lock()
 				if err != nil && first == nil {
@@ -256,5 +262,6 @@ func (w *http1) dial(ctx context.Context, total time.Time) (*conn, error) {
 }
 
 func (w *http1) conn(s *sock, rw net.Conn) *conn {
-	return &conn{w: w, sock: s, rw: rw, cut: func() { rw.SetDeadline(longAgo) }}
+	plain := rw == net.Conn(s) && s.raw.attached()
+	return &conn{w: w, sock: s, rw: rw, plain: plain, cut: func() { rw.SetDeadline(longAgo) }}
 }

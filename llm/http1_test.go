@@ -160,8 +160,8 @@ func TestCancellationIsNotLost(t *testing.T) {
 	if err := k.arm(true); err != context.Canceled {
 		t.Errorf("arm behind a cancellation = %v, want %v", err, context.Canceled)
 	}
-	k.buf = buffers.Get().(*[readBuffer]byte)
-	k.stop = func() bool { return false } // the cut may be under way
+	w.watches.add(ctx, k)
+	w.watches.cut(k.watch)
 	k.release(true)
 	if len(w.idle) != 0 {
 		t.Error("a connection that is being cut was kept")
@@ -210,7 +210,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.put(k)
+		w.put(k, time.Now())
 	}
 	if len(w.idle) != 2 {
 		t.Errorf("%d idle connections, want 2", len(w.idle))
@@ -218,7 +218,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	for _, k := range w.idle {
 		k.since = time.Now().Add(-2 * time.Minute)
 	}
-	if k := w.take(); k != nil || len(w.idle) != 0 {
+	if k := w.take(time.Now()); k != nil || len(w.idle) != 0 {
 		t.Errorf("take gave a connection that is too old, or kept one: %v, %d", k, len(w.idle))
 	}
 	k, err := w.dial(t.Context(), time.Time{})
@@ -226,7 +226,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	if w.put(k); len(w.idle) != 0 {
+	if w.put(k, time.Now()); len(w.idle) != 0 {
 		t.Error("a connection was kept after Close")
 	}
 }

@@ -85,7 +85,7 @@ func (w *netHTTP) close() { w.rt.CloseIdleConnections() }
 func (w *netHTTP) open(ctx context.Context, _ int) (int, error) {
 	rec := new(record.Record)
 	now := time.Now()
-	s, _, err := w.exchange(ctx, &call{get: true, id: "open", epoch: now, rec: rec, total: now.Add(w.t.DialTimeout)})
+	s, _, err := w.exchange(ctx, &call{get: true, id: []byte("open"), epoch: now, rec: rec, total: now.Add(w.t.DialTimeout)})
 	if err != nil {
 		return 0, err
 	}
@@ -218,7 +218,7 @@ func (w *netHTTP) request(ctx context.Context, q *call, sends *atomic.Int32) (*h
 	for _, f := range w.t.fields() {
 		req.Header.Set(f[0], f[1])
 	}
-	req.Header.Set("X-Request-Id", q.id)
+	req.Header.Set("X-Request-Id", string(q.id))
 	return req, nil
 }
 

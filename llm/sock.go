@@ -28,11 +28,41 @@ func (s *sock) Read(p []byte) (n int, err error) {
 	} else {
 		n, err = s.Conn.Read(p)
 	}
+	s.took(n)
+	return n, err
+}
+
+// fill reads once more into b, and stamps. While nothing is there to be read, b
+// needs no memory. Only for a sock whose reader is attached.
+func (s *sock) fill(b *buffer) (n int, err error) {
+	n, s.kernel, err = s.raw.fill(b)
+	s.took(n)
+	return n, err
+}
+
+// exchange writes msg and then reads once into b, as fill does. Only for a sock
+// whose reader is attached.
+func (s *sock) exchange(msg []byte, b *buffer) (w writing, n int, err error) {
+	w, n, s.kernel, err = s.raw.exchange(msg, b)
+	s.took(n)
+	return w, n, err
+}
+
+// took stamps what a read gave.
+func (s *sock) took(n int) {
 	s.at = time.Now()
 	if n > 0 {
 		s.reads++
 	}
-	return n, err
+}
+
+// writing is what became of a message: n bytes of it went out. Without an error
+// and short of the whole, the socket would not take more at once. A zero start
+// means that it was not tried.
+type writing struct {
+	n          int
+	start, end time.Time
+	err        error
 }
 
 // lag returns how long the last bytes lay in the kernel before the read

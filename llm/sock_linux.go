@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,12 +23,15 @@ type kernelReader struct {
 
 	// Of the read under way.
 	p   []byte
+	b   *buffer // nil: into p
+	msg []byte  // to be written before; nil: nothing
+	out writing
 	n   int
 	at  int64
 	err error
 	oob [64]byte
 	iov unix.Iovec
-	msg unix.Msghdr
+	hdr unix.Msghdr
 }
 
 func (k *kernelReader) attached() bool { return k.conn != nil }
@@ -54,9 +58,39 @@ func (k *kernelReader) read(p []byte) (n int, at int64, err error) {
 	if len(p) == 0 {
 		return 0, 0, nil
 	}
-	k.p, k.n, k.at, k.err = p, 0, 0, nil
+	k.p = p
+	return k.once()
+}
+
+// fill reads into b, which gets memory when the read is tried and gives it back
+// when there is nothing to read.
+func (k *kernelReader) fill(b *buffer) (n int, at int64, err error) {
+	k.b = b
+	return k.once()
+}
+
+// exchange writes msg, and when it is out reads once into b. Both happen under
+// one turn of the poller: nobody asks for the answer before it can be there. That
+// costs a system call less than a write and a read of their own, and is the
+// reason why a caller must look again after a while: what came before msg was
+// written wakes nobody.
+func (k *kernelReader) exchange(msg []byte, b *buffer) (w writing, n int, at int64, err error) {
+	k.b, k.msg, k.out = b, msg, writing{}
+	n, at, err = k.once()
+	switch w = k.out; {
+	case w.start.IsZero():
+		w.err = err
+		return w, 0, 0, nil
+	case w.n < len(msg):
+		return w, 0, 0, nil // and err is of a read that was not tried
+	}
+	return w, n, at, err
+}
+
+func (k *kernelReader) once() (n int, at int64, err error) {
+	k.n, k.at, k.err = 0, 0, nil
 	err = k.conn.Read(k.try)
-	k.p, k.iov.Base = nil, nil
+	k.p, k.b, k.msg, k.iov.Base = nil, nil, nil, nil
 	switch {
 	case err != nil:
 		return 0, 0, err
@@ -68,23 +102,56 @@ func (k *kernelReader) read(p []byte) (n int, at int64, err error) {
 	return k.n, k.at, nil
 }
 
-// recv reports whether it is done; false waits until the socket is readable. It
-// calls the system itself: unix.Recvmsg allocates, twice an event.
-func (k *kernelReader) recv(fd uintptr) bool {
+// write tries to write the message and reports whether it is out.
+func (k *kernelReader) write(fd uintptr) bool {
+	k.out.start = time.Now()
 	for {
-		k.iov.Base = &k.p[0]
-		k.iov.SetLen(len(k.p))
-		k.msg = unix.Msghdr{Iov: &k.iov, Control: &k.oob[0]}
-		k.msg.SetIovlen(1)
-		k.msg.SetControllen(len(k.oob))
-		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&k.msg)), 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&k.msg[0])), uintptr(len(k.msg)), unix.MSG_NOSIGNAL, 0, 0)
 		switch errno {
 		case 0:
-			k.n, k.at = int(n), stampOf(k.oob[:min(int(k.msg.Controllen), len(k.oob))])
+			k.out.n = int(n)
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+		default:
+			k.out.err = os.NewSyscallError("sendto", errno)
+		}
+		break
+	}
+	k.out.end = time.Now()
+	return k.out.n == len(k.msg)
+}
+
+// recv reports whether it is done; false waits until the socket is readable. It
+// calls the system itself: unix.Recvmsg allocates, twice an event. The sockets do
+// not block, so the scheduler need not hear of the calls.
+func (k *kernelReader) recv(fd uintptr) bool {
+	if len(k.msg) > 0 {
+		out := k.write(fd)
+		k.msg = nil
+		return !out
+	}
+	p := k.p
+	if k.b != nil {
+		p = k.b.space()
+	}
+	for {
+		k.iov.Base = &p[0]
+		k.iov.SetLen(len(p))
+		k.hdr = unix.Msghdr{Iov: &k.iov, Control: &k.oob[0]}
+		k.hdr.SetIovlen(1)
+		k.hdr.SetControllen(len(k.oob))
+		n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&k.hdr)), 0)
+		switch errno {
+		case 0:
+			k.n, k.at = int(n), stampOf(k.oob[:min(int(k.hdr.Controllen), len(k.oob))])
 			return true
 		case unix.EINTR:
 			continue
 		case unix.EAGAIN:
+			if k.b != nil {
+				k.b.settle()
+			}
 			return false
 		}
 		k.err = errno

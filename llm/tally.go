@@ -59,11 +59,15 @@ var errDone = errors.New("complete")
 
 // tally reads one answer and writes what it says on the record. It is pooled.
 type tally struct {
+	call  call   // what Do makes of a request
+	id    []byte // behind call.id
 	t     *Target
 	d     *dialect
 	q     *call
 	req   *Request
 	rec   *record.Record
+	spare []record.Event // events are collected here unless the record has room
+	lent  bool
 	frag  fragment
 	dec   Decoder
 	chunk chunk
@@ -125,14 +129,24 @@ func (t *tally) begin(target *Target, q *call, req *Request) {
 	t.frag = fragment{}
 	t.digest.Reset()
 	t.rec.Events = t.rec.Events[:0]
-	if n := int(min(req.MaxTokens, 512)) + 4; req.Stream && cap(t.rec.Events) < n {
-		t.rec.Events = make([]record.Event, 0, n)
+	if t.lent = cap(t.rec.Events) == 0; t.lent {
+		if t.spare == nil {
+			t.spare = make([]record.Event, 0, 32)
+		}
+		t.rec.Events = t.spare
 	}
 }
 
-// end lets go of what belongs to the request.
+// end lets go of what belongs to the request. The record gets its events in
+// memory of their own, as much as they need.
 func (t *tally) end() {
-	t.t, t.d, t.q, t.req, t.rec = nil, nil, nil, nil, nil
+	if t.lent {
+		if t.spare = t.rec.Events[:0]; cap(t.spare) > 2048 {
+			t.spare = nil
+		}
+		t.rec.Events = append([]record.Event(nil), t.rec.Events...)
+	}
+	t.t, t.d, t.q, t.req, t.rec, t.call = nil, nil, nil, nil, nil, call{}
 	t.frag = fragment{}
 	t.chunk.reset(nil)
 	t.chunk.small()

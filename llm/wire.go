@@ -47,10 +47,24 @@ type call struct {
 	leave bool   // end with ErrPlanned when it is sent
 	buf   []byte // free space of length gap for a head, then the body
 	gap   int
-	id    string
+	mem   *[]byte // where buf comes from; nil: nowhere
+	id    []byte
+	now   time.Time // when the call began
 	total time.Time // give up at; zero: never
 	epoch time.Time
 	rec   *record.Record
+}
+
+// sent lets go of the request's memory, once it will not be sent again.
+func (q *call) sent() {
+	if q.mem == nil {
+		return
+	}
+	if cap(q.buf) <= 1<<20 {
+		*q.mem = q.buf[:0]
+		requests.Put(q.mem)
+	}
+	q.mem, q.buf = nil, nil
 }
 
 func (q *call) body() []byte { return q.buf[q.gap:] }
@@ -63,10 +77,6 @@ const (
 	drainTime  = 10 * time.Millisecond
 	drainBytes = 64 << 10
 )
-
-// readBuffer is the size of one read: large, so that the server is never held
-// back by us.
-const readBuffer = 64 << 10
 
 // maxRatio bounds how much more may come out of a compressed body than went in.
 const (

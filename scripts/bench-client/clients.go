@@ -356,6 +356,7 @@ func memory(ctx context.Context, w work) (sample, error) {
 
 // allHeld waits until the server holds all streams and they have been read.
 func allHeld(ctx context.Context, w work) error {
+	held := 0
 	for range 600 {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.Addr+"/held", nil)
 		if err != nil {
@@ -371,12 +372,15 @@ func allHeld(ctx context.Context, w work) error {
 			return err
 		}
 		time.Sleep(100 * time.Millisecond)
-		if string(b) == strconv.Itoa(w.Conns) {
+		if held, err = strconv.Atoi(string(b)); err != nil {
+			return err
+		}
+		if held == w.Conns {
 			time.Sleep(400 * time.Millisecond)
 			return nil
 		}
 	}
-	return fmt.Errorf("the server does not hold %d streams after a minute", w.Conns)
+	return fmt.Errorf("the server holds %d of %d streams after a minute", held, w.Conns)
 }
 
 // resident returns the resident set of this process after garbage collection.

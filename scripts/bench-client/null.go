@@ -135,9 +135,13 @@ func (n *null) answer(c net.Conn, request []byte) error {
 		for range events {
 			b = appendChunk(b, eventJSON)
 		}
-		_, err := c.Write(b)
+		if _, err := c.Write(b); err != nil {
+			return err
+		}
 		n.held.Add(1)
-		return err // and reads, until the client is gone
+		defer n.held.Add(-1)
+		_, err := c.Read(b) // until the client is gone
+		return err
 	case "stream", "stamped":
 		if micros == 0 {
 			_, err := c.Write(n.stream(events))
