@@ -86,10 +86,10 @@ func (q *Search) next(done []report.Probe) (p point, over string) {
 	v := survey(done)
 	switch {
 	case unable(done):
-		return p, "the client was unfit in four probes in a row: use an idle machine or more cores, or keep the engine off this machine"
+		return p, "the client was unfit in all four probes: use an idle machine or more cores, or keep the engine off this machine"
 	case blind(done):
 		return p, "two probes in a row gave no figure to judge by: " + last.Reason
-	case again(done) && (last.Outcome == report.Unfit || v.up > 0 && v.down < math.Inf(1)):
+	case again(done) && (last.Outcome == report.Unfit || v.up > 0 && v.hi < math.Inf(1)):
 		return point{rate: last.Rate, hold: min(last.For*lengthen, q.For*4)}, ""
 	case math.IsInf(v.hi, 1) && !v.unfit && v.highest >= q.MaxRate:
 		if v.lo >= q.MaxRate {
@@ -156,15 +156,14 @@ func again(done []report.Probe) bool {
 	return (last.Outcome == report.Undecided || last.Outcome == report.Unfit) && times(done, last.Rate) == 1
 }
 
-// unable reports whether the client was unfit in the last four probes.
+// unable reports whether the client was unfit in four probes and never fit.
 func unable(done []report.Probe) bool {
-	n := 0
-	for _, p := range done[max(0, len(done)-4):] {
-		if p.Outcome == report.Unfit {
-			n++
+	for _, p := range done {
+		if p.Outcome != report.Unfit {
+			return false
 		}
 	}
-	return n == 4
+	return len(done) >= 4
 }
 
 // blind reports whether the last two probes gave no figure at all.
@@ -181,7 +180,7 @@ func blind(done []report.Probe) bool {
 // surveyed is what the probes say together about the rates.
 type surveyed struct {
 	lo, hi           float64 // highest that holds, below every one that fails; lowest that fails. 0 and +Inf: none
-	aboveLo, belowHi float64 // the next rates that were probed, of which that is not proven
+	aboveLo, belowHi float64 // the next rates that seem to be on the other side, or that two probes left undecided
 	up, down         float64 // as it seems: highest that holds, lowest that does not. 0 and +Inf: none
 	lowest, highest  float64 // of all
 	unfit            bool    // the client was unfit at a rate above lo
@@ -202,14 +201,19 @@ func survey(done []report.Probe) surveyed {
 		}
 	}
 	for _, p := range done {
+		// What was tried once and decided nothing is no obstacle: it may be tried again.
+		tried := times(done, p.Rate) > 1
+		seems := p.Outcome == report.Holds || p.Leaning == "pass" && p.Outcome == report.Undecided
 		if p.Rate > v.lo {
-			v.aboveLo = min(v.aboveLo, p.Rate)
 			v.unfit = v.unfit || p.Outcome == report.Unfit
-			if p.Outcome == report.Fails || p.Outcome == report.Unfit || p.Leaning != "pass" {
+			if !seems {
 				v.down = min(v.down, p.Rate)
 			}
+			if !seems || tried {
+				v.aboveLo = min(v.aboveLo, p.Rate)
+			}
 		}
-		if p.Rate < v.hi {
+		if p.Rate < v.hi && (seems || tried) {
 			v.belowHi = max(v.belowHi, p.Rate)
 		}
 	}

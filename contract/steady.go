@@ -39,9 +39,10 @@ const (
 // Users is how many virtual users a closed loop has; 0 means an open one. The
 // confidence is that of the two-sided interval of the drift.
 //
-// The warm-up is over when three things are: the number in flight (its averages
-// over 200 equal times) and the times to first token have become steady by
-// [stat.FindSteady], and the beginning is past. The beginning of an open loop is
+// The warm-up is over when the number in flight (its averages over 200 equal
+// times) and the times to first token have become steady by [stat.FindSteady],
+// and the beginning is past. One of the two series may look unsteady, since either
+// does by chance now and then; if both do, there is no steady state. The beginning of an open loop is
 // twice the time that nine of its first ten answers took: until then requests
 // pile up even in an engine that can take them. That of a closed loop is over
 // when every user has had one answer, since they all started together. If all
@@ -60,27 +61,33 @@ func FindSteady(records []record.Record, w record.Window, users int, confidence 
 		s.Why = fmt.Sprintf("%s lasted %s, more than half of the %s measured", what, about3(start), about3(length))
 		return s
 	}
-	flying := inFlight(in, w)
-	add := func(from time.Duration, found bool, name string) {
-		if s.Why == "" && !found {
-			s.Why = name + " had not become steady by the middle of the " + about3(length).String() + " measured"
+	// Few steady series are called unsteady by chance, both of a queue by less.
+	unsteady := ""
+	found := users > 0
+	add := func(f stat.Steady, from time.Duration, name string) {
+		if !f.Found {
+			unsteady = name
+			return
 		}
-		if from > start {
+		if found = true; from > start {
 			start, what = from, name
 		}
 	}
+	flying := inFlight(in, w)
 	if users == 0 {
 		f := stat.FindSteady(flying)
-		add(time.Duration(f.From)*(length/levels), f.Found, "the number of requests in flight")
+		add(f, time.Duration(f.From)*(length/levels), "the number of requests in flight")
 	}
 	if due, ttft := firsts(in, w); len(ttft) >= leastTTFTs {
+		found = found && users == 0
 		f := stat.FindSteady(ttft)
-		add(due[f.From], f.Found, "the time to first token")
+		add(f, due[f.From], "the time to first token")
 	}
-	s.Found = s.Why == "" && start <= middle
-	if !s.Found {
+	switch s.Found = found && start <= middle; {
+	case !s.Found:
+		s.Why = unsteady + " had not become steady by the middle of the " + about3(length).String() + " measured"
 		start = middle
-	} else if start > 0 {
+	case start > 0:
 		s.Why = what
 	}
 	s.From = w.Start + record.Instant(start)
