@@ -194,6 +194,40 @@ func TestSearchInterrupted(t *testing.T) {
 	})
 }
 
+// TestClientsCap tells the client's limit from the server's. An engine of 40/s
+// gets 80/s: what the client's cap on requests in flight spoils says nothing, what
+// came before the cap was reached says that the queue grows.
+func TestClientsCap(t *testing.T) {
+	for _, c := range []struct {
+		limit           int
+		outcome, reason string
+	}{
+		{4, report.Unfit, "the client's limit, not the server's: the client dropped"},
+		{900, report.Fails, "until the client's cap was reached"},
+		{2000, report.Fails, "the queue grows"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := bubble(t, oneSlot)
+			s := aimed(t, "poisson: 1/s", 2, "{need: p90(ttft) <= 1s}")
+			for name, w := range s.Workloads.All() {
+				w.Cap = config.Count(c.limit)
+				s.Workloads.Set(name, w)
+			}
+			d, _, err := FindCapacity(t.Context(), s, Search{Start: 80, Probes: 3, For: 40 * time.Second, MaxTime: time.Minute}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := d.Probes[0]
+			if p.Outcome != c.outcome || !strings.Contains(p.Reason, c.reason) || p.Proven != nil {
+				t.Errorf("a cap of %d: %s: %s; want %s: %s", c.limit, p.Outcome, p.Reason, c.outcome, c.reason)
+			}
+			if unfit := c.outcome == report.Unfit; unfit == (d.Hi != nil) || d.Lo != nil {
+				t.Errorf("a cap of %d: bracket [%v, %v]", c.limit, d.Lo, d.Hi)
+			}
+		})
+	}
+}
+
 func TestSweepMeasuresEachPoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := bubble(t, oneSlot)

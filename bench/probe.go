@@ -34,7 +34,7 @@ func judgeProbe(p *report.Probe, r *Result, confidence float64) {
 	}
 	two := math.Round((2*confidence-1)*1e12) / 1e12
 	w := m.Windows[0]
-	s := contract.FindSteady(r.Records, w, p.Users, two)
+	s := contract.FindSteady(pointers(r.Records), w, p.Users, two)
 	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Candidate: w.Variant}
 	if p.Steady = s.Found; s.From > w.Start {
 		p.WarmUp, _ = s.From.Sub(w.Start)
@@ -142,10 +142,18 @@ func overran(r *Result, users int, two float64) string {
 		return ""
 	}
 	w.End = end
-	if why := grows(contract.FindSteady(records, w, users, two), w); why != "" {
+	if why := grows(contract.FindSteady(pointers(records), w, users, two), w); why != "" {
 		return why + ", until the client's cap was reached"
 	}
 	return ""
+}
+
+func pointers(records []record.Record) []*record.Record {
+	out := make([]*record.Record, len(records))
+	for i := range records {
+		out[i] = &records[i]
+	}
+	return out
 }
 
 // figures fills in what a probe measured, whatever it proves.

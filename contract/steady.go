@@ -35,8 +35,8 @@ const (
 	leastTTFTs = 60  // fewer answers show no warm-up
 )
 
-// FindSteady looks for the steady state of the measured requests within a window.
-// Users is how many virtual users a closed loop has; 0 means an open one. The
+// FindSteady looks for the steady state of the measured requests within a window;
+// records outside of it do no harm. Users is how many virtual users a closed loop has; 0 means an open one. The
 // confidence is that of the two-sided interval of the drift.
 //
 // The warm-up is over when the number in flight (its averages over 200 equal
@@ -47,7 +47,7 @@ const (
 // pile up even in an engine that can take them. That of a closed loop is over
 // when every user has had one answer, since they all started together. If all
 // that takes more than half of the window, there is no steady state in it.
-func FindSteady(records []record.Record, w record.Window, users int, confidence float64) Steady {
+func FindSteady(records []*record.Record, w record.Window, users int, confidence float64) Steady {
 	in := within(records, w)
 	length, ok := w.End.Sub(w.Start)
 	s := Steady{Drift: none("there is no steady state to look at", confidence).est}
@@ -108,9 +108,8 @@ func about3(d time.Duration) time.Duration {
 
 // within returns the measured requests that came due in a window, in order, but
 // for those that the client cancelled as planned or never sent.
-func within(records []record.Record, w record.Window) (in []*record.Record) {
-	for i := range records {
-		r := &records[i]
+func within(records []*record.Record, w record.Window) (in []*record.Record) {
+	for _, r := range records {
 		if r.Phase == record.Measured && r.Variant == w.Variant && r.Workload == w.Workload && r.Block == w.Block && r.Outcome.Group() != record.GroupDropped {
 			in = append(in, r)
 		}

@@ -25,6 +25,13 @@ func stretch(every time.Duration, took func(due time.Duration) time.Duration) ([
 	return records, w
 }
 
+func pointers(records []record.Record) (out []*record.Record) {
+	for i := range records {
+		out = append(out, &records[i])
+	}
+	return out
+}
+
 func TestFindSteady(t *testing.T) {
 	const s = time.Second
 	steady := func(time.Duration) time.Duration { return s }
@@ -60,7 +67,7 @@ func TestFindSteady(t *testing.T) {
 		}, found: true, from: 9 * s, to: 15 * s},
 	} {
 		records, w := stretch(s/4, c.took)
-		got := FindSteady(records, w, c.users, 0.9)
+		got := FindSteady(pointers(records), w, c.users, 0.9)
 		from, _ := got.From.Sub(w.Start)
 		if got.Found != c.found || !strings.Contains(got.Why, c.why) || c.found && (from < c.from || from > c.to) {
 			t.Errorf("%s: %+v, from %v; want found: %t from %v to %v, %q", c.name, got, from, c.found, c.from, c.to, c.why)
@@ -98,7 +105,7 @@ func TestInFlightIsExact(t *testing.T) {
 		want += float64(end - records[i].Due)
 	}
 	got := 0.0
-	for _, x := range inFlight(within(records, w), w) {
+	for _, x := range inFlight(within(pointers(records), w), w) {
 		got += x * float64(time.Minute) / levels
 	}
 	if math.Abs(got-want) > 1e-6*want {

@@ -62,6 +62,7 @@ type Workload struct {
 	Curves   []Curve           `json:"curves"`
 	Arrivals []Arrivals        `json:"arrivals_check,omitempty"`
 	Engine   []EngineRow       `json:"engine_side,omitempty"`
+	Steady   []Steady          `json:"steady_state,omitempty"`
 	Marks    []int             `json:"marks,omitempty"` // footnotes on the workload as a whole
 }
 

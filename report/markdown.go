@@ -56,6 +56,9 @@ func markdownWorkload(line func(string, ...any), d *Document, w *Workload) {
 	for _, c := range w.Counts {
 		line("%s  ", escape(countsText(c)))
 	}
+	for _, s := range w.Steady {
+		line("%s  ", escape(s.Line))
+	}
 	if len(w.Rows) > 0 {
 		markdownRows(line, d, w)
 	}

@@ -90,6 +90,7 @@ func (b *builder) workload(info record.WorkloadInfo) Workload {
 	}
 	w.Curves = b.curves(info.Name)
 	w.Arrivals = b.arrivals(info)
+	w.Steady = b.steady(info)
 	return w
 }
 

@@ -93,6 +93,9 @@ func (p *page) workload(d *Document, w *Workload) {
 	for _, c := range w.Counts {
 		p.text("  ", countsText(c), dimPaint)
 	}
+	for _, s := range w.Steady {
+		p.text("  ", s.Line, dimPaint)
+	}
 	if len(w.Rows) == 0 {
 		return
 	}
