@@ -125,7 +125,7 @@ func (c *Calibrator) Measure(ctx context.Context, shape record.Shape) (*record.C
 func (c *Calibrator) Probe(ctx context.Context, shape record.Shape, rate float64) (*record.Ceiling, error) {
 	return c.with(ctx, shape, func(g *rig, scale float64) (*record.Ceiling, error) {
 		s := c.search(ctx, g, scale)
-		t, err := s.twice(rate * scale)
+		t, err := s.sure(rate * scale)
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func (c *Calibrator) with(ctx context.Context, shape record.Shape, find func(*ri
 		return nil, err
 	}
 	ceiling.Shape, ceiling.At, ceiling.Took, ceiling.Cores = shape, begin.UTC().Truncate(time.Second), time.Since(begin), runtime.GOMAXPROCS(0)
-	if c.Cache != "" {
+	if c.Cache != "" && !disturbed(ceiling) {
 		if err := c.Keep(ceiling); err != nil {
 			c.say("the ceiling is not kept for later: %v", err)
 		}
@@ -198,15 +198,16 @@ type climb struct {
 	trials     []trial
 }
 
-// twice tries a rate, and again if the client is unfit: another process may have
-// taken the CPU for a moment.
-func (s *search) twice(rate float64) (trial, error) {
-	t, err := s.try(rate)
-	if err == nil && !t.fit {
-		t, err = s.try(rate)
-	}
-	if err != nil {
-		return t, err
+// sure tries a rate again if the client is unfit, and once more if the CPUs were
+// idle meanwhile: another process may have taken them for a moment.
+func (s *search) sure(rate float64) (t trial, err error) {
+	for try := range 3 {
+		if t, err = s.try(rate); err != nil {
+			return t, err
+		}
+		if t.fit || try > 0 && !idle(t.client, t.server, runtime.GOMAXPROCS(0)) {
+			break
+		}
 	}
 	if t.fit {
 		s.say("%.0f requests/s: fit", rate/s.scale)
@@ -217,19 +218,21 @@ func (s *search) twice(rate float64) (trial, error) {
 }
 
 // climb finds the ceiling: by doubling and halving the first time, and after that
-// in small steps around where it was before.
+// in steps around where it was before, small ones at first.
 func (s *search) climb(before []climb) (climb, error) {
-	rate, step, close := s.first, 2.0, 1.2
+	rate, step, near := s.first, 2.0, 1.2
 	if n := len(before); n > 0 {
 		rate, step = before[n-1].fit.rate, 1.15
 	}
 	var c climb
 	look := func() error {
-		t, err := s.twice(rate)
+		t, err := s.sure(rate)
 		if err != nil {
 			return err
 		}
-		c.trials = append(c.trials, t)
+		if c.trials = append(c.trials, t); len(c.trials) > 2 {
+			step = min(step*step, 2)
+		}
 		if t.fit {
 			c.fit = t
 		} else {
@@ -254,7 +257,7 @@ func (s *search) climb(before []climb) (climb, error) {
 			}
 		}
 	}
-	for c.unfit.rate > c.fit.rate*close {
+	for c.unfit.rate > c.fit.rate*near {
 		rate = math.Sqrt(c.fit.rate * c.unfit.rate)
 		if err := look(); err != nil {
 			return c, err

@@ -22,19 +22,17 @@ import (
 const CeilingSchema = "assay.ceiling/1"
 
 // keptFor is how long a ceiling is believed: kernels are updated, neighbours move in.
-// One that something else ended is of that moment alone.
-const (
-	keptFor       = 7 * 24 * time.Hour
-	keptDisturbed = 10 * time.Minute
-)
+const keptFor = 7 * 24 * time.Hour
 
 // disturbed reports whether the client was unfit although it and its server used
-// less than a CPU, and less than half of them all: something else held it back.
-func disturbed(c *record.Ceiling) bool {
-	if c.AtLeast || c.Client < 0 || c.Server < 0 {
-		return false
-	}
-	return (c.Client+c.Server)*float64(c.Cores) < min(1, 0.5*float64(c.Cores))
+// less than a CPU, and less than half of them all: something else held it back. It
+// is no ceiling of the host then, but of that moment.
+func disturbed(c *record.Ceiling) bool { return !c.AtLeast && idle(c.Client, c.Server, c.Cores) }
+
+// idle reports whether so many shares of the CPUs' time are no reason for a client
+// to be late. What is unknown is no proof of it.
+func idle(client, server float64, cores int) bool {
+	return client >= 0 && server >= 0 && (client+server)*float64(cores) < min(1, 0.5*float64(cores))
 }
 
 // keptCeiling is a file of Calibrator.Cache: a ceiling, and of which program on
@@ -78,8 +76,7 @@ func (c *Calibrator) path(shape record.Shape) string {
 }
 
 // Known returns the kept ceiling for a shape, of this program on this host and not
-// older than a week (ten minutes, if something else had ended it); nil if there is
-// none. A file that makes no sense is none.
+// older than a week; nil if there is none. A file that makes no sense is none.
 func (c *Calibrator) Known(shape record.Shape) *record.Ceiling {
 	name := c.path(shape)
 	if name == "" {
@@ -98,11 +95,7 @@ func (c *Calibrator) Known(shape record.Shape) *record.Ceiling {
 	if err != nil || k.Program != program() || !maps.Equal(k.Host, hostFacts()) || k.Ceiling.Shape != shape {
 		return nil
 	}
-	limit := keptFor
-	if disturbed(k.Ceiling) {
-		limit = keptDisturbed
-	}
-	if age := time.Since(k.Ceiling.At); age < -time.Minute || age > limit {
+	if age := time.Since(k.Ceiling.At); age < -time.Minute || age > keptFor || disturbed(k.Ceiling) {
 		return nil
 	}
 	return k.Ceiling

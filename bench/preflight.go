@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/assay-llm/assay/host"
+	"github.com/assay-llm/assay/llm"
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/workload"
 )
@@ -139,6 +141,11 @@ func (r *run) ceiling(ctx context.Context, info *record.WorkloadInfo, shape reco
 		}
 	}
 	info.Ceiling = known
+	for _, v := range r.variants {
+		if v.spec.Protocol == llm.ProtocolHTTP2 || v.spec.Proxy != "" || strings.HasPrefix(v.spec.URL, "https:") {
+			info.Why = "measured over plain HTTP/1.1: the TLS, HTTP/2 or proxy of " + v.name + " makes it lower"
+		}
+	}
 	if info.Peak <= most*known.Requests {
 		return nil
 	}

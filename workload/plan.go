@@ -232,24 +232,40 @@ func (p *Plan) Rate() float64 {
 
 // PeakRate returns the most requests that an open loop plans in any second of
 // its schedule, which holds bursts; 0 for a closed loop, whose rate the answers
-// decide. It walks the whole schedule each time it is asked: 0.1 to 0.4 µs a
-// request.
+// decide. When the later turns of a session are due the answers decide, too: they
+// are counted into the second in which it starts, which is right for a rate that
+// is constant and too much for a burst. It walks the whole schedule each time it
+// is asked: 0.1 to 0.4 µs a request.
 func (p *Plan) PeakRate() float64 {
 	if !p.Open() {
 		return 0
 	}
-	var second []time.Duration // due instants of the last one, in order; oldest from head
-	head, most := 0, 0
-	for _, due := range p.dues() {
-		for head < len(second) && due-second[head] >= time.Second {
-			head++
+	type arrival struct {
+		due   time.Duration
+		turns int64
+	}
+	var second []arrival // those of the last one, in order; oldest from head
+	head, now, most := 0, int64(0), int64(0)
+	each := func(due time.Duration, turns int64) {
+		for ; head < len(second) && due-second[head].due >= time.Second; head++ {
+			now -= second[head].turns
 		}
 		if head > len(second)/2 {
 			second = append(second[:0], second[head:]...)
 			head = 0
 		}
-		second = append(second, due)
-		most = max(most, len(second)-head)
+		second = append(second, arrival{due, turns})
+		now += turns
+		most = max(most, now)
+	}
+	if p.spec.Sessions != nil {
+		for s, due := range p.starts() {
+			each(due, s.turns)
+		}
+		return float64(most)
+	}
+	for _, due := range p.dues() {
+		each(due, 1)
 	}
 	return float64(most)
 }

@@ -694,6 +694,7 @@ func TestPeakRateIsThatOfTheBusiestSecond(t *testing.T) {
 		"{arrivals: {stairs: {from: 5/s, step: 5/s, every: 5s, to: 30/s}, process: constant}, for: 30s, prompts: {synthetic: 4}}": -1,
 		"{arrivals: {poisson: 40/s}, for: 60s, prompts: {synthetic: 4}, output: 2}":                                               -1,
 		"{arrivals: {pulses: {requests: 30, every: 5s}}, for: 20s, prompts: {synthetic: 4}, output: 2}":                           30,
+		"{arrivals: {constant: 20/s}, for: 10s, sessions: {turns: 5}, prompts: {synthetic: 4}, output: 2}":                        100,
 		"{arrivals: {concurrency: 7}, requests: 50, prompts: {synthetic: 4}, output: 2}":                                          0,
 	} {
 		p := plan(t, text, 3, "")
