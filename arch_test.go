@@ -20,20 +20,20 @@ var floors = [][]string{
 	{"stat/anytime", "stat/compare", "stat/screen"},
 	{"workload", "contract", "llm", "engine"},
 	{"load", "sim", "report", "interop"},
-	{"bench", "audit"},
+	{"bench", "audit", "notify"},
 	{"cmd/assay", "scripts/bench-client"},
 }
 
 // quarantine maps a dependency to the only packages that may import it, and why.
 var quarantine = map[string][]string{
-	"net/http":                    {"llm", "engine", "load", "sim", "bench", "cmd/assay", "scripts/bench-client"}, // the rest of the house has no wire
-	"go.yaml.in/":                 {"config"},                                                                     // one strict reader of YAML
-	"github.com/parquet-go/":      {"record"},                                                                     // one file format at rest
-	"github.com/spf13/":           {"cmd/assay"},                                                                  // packages take values, not flags
-	"gonum.org/":                  {"stat", "stat/anytime", "stat/compare"},                                       // distributions live with statistics
-	"google.golang.org/protobuf/": {"record"},                                                                     // wire primitives of the journal
-	"math/rand":                   {},                                                                             // math/rand/v2 with an explicit source
-	"k8s.io/":                     {},                                                                             // the CLI must not carry it
+	"net/http":                    {"llm", "engine", "load", "sim", "bench", "notify", "cmd/assay", "scripts/bench-client"}, // the rest of the house has no wire
+	"go.yaml.in/":                 {"config"},                                                                               // one strict reader of YAML
+	"github.com/parquet-go/":      {"record"},                                                                               // one file format at rest
+	"github.com/spf13/":           {"cmd/assay"},                                                                            // packages take values, not flags
+	"gonum.org/":                  {"stat", "stat/anytime", "stat/compare"},                                                 // distributions live with statistics
+	"google.golang.org/protobuf/": {"record"},                                                                               // wire primitives of the journal
+	"math/rand":                   {},                                                                                       // math/rand/v2 with an explicit source
+	"k8s.io/":                     {},                                                                                       // the CLI must not carry it
 }
 
 // pure packages take values and return values: no files, no clock, no wire.

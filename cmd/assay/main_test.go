@@ -9,11 +9,15 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,7 +40,8 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "made": made, "ceiling": plantCeiling, "waitfor": waitFor, "setglob": setGlob,
+			"exits": exits, "made": made, "waitfor": waitFor, "setglob": setGlob,
+			"ceiling": plantCeiling, "receive": receive,
 		},
 	})
 }
@@ -88,6 +93,32 @@ func setGlob(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s names %d files, want 1", args[1], len(files))
 	}
 	ts.Setenv(args[0], files[0])
+}
+
+// receive starts a server that keeps what is posted to it: receive NAME FILE STATUS…
+// sets NAME to its address, and appends the body of every post to FILE. It answers
+// with the statuses in turn, the last one for ever.
+func receive(ts *testscript.TestScript, _ bool, args []string) {
+	file, statuses := ts.MkAbs(args[1]), args[2:]
+	var mu sync.Mutex
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		body, err := io.ReadAll(r.Body)
+		ts.Check(err)
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		ts.Check(err)
+		_, err = fmt.Fprintf(f, "%s %s\n", r.URL.Path, body)
+		ts.Check(errors.Join(err, f.Close()))
+		status, err := strconv.Atoi(statuses[0])
+		ts.Check(err)
+		if len(statuses) > 1 {
+			statuses = statuses[1:]
+		}
+		w.WriteHeader(status)
+	}))
+	ts.Defer(s.Close)
+	ts.Setenv(args[0], s.URL+"/services/SECRET")
 }
 
 // TestSimServesAndStops drives one command by another, as two terminals would.

@@ -152,7 +152,13 @@ Exit codes: 0 pass, 1 fail, 2 usage or configuration, 3 inconclusive,
 		},
 		SuggestionsMinimumDistance: 2,
 	}
-	root.AddCommand(newRun(c), newLoad(c), newAudit(c), newSim(c), newReport(c), newCompare(c), newContract(c), newSchema(c), newMend(c), newImport(c), newExport(c), newDoctor(c), newNull(c), newVersion(c))
+	root.AddCommand(
+		newRun(c), newLoad(c), newAudit(c), newSim(c), newDoctor(c),
+		newReport(c), newCompare(c), newNotify(c),
+		newContract(c), newSchema(c),
+		newMend(c), newImport(c), newExport(c),
+		newNull(c), newVersion(c),
+	)
 	root.SetFlagErrorFunc(flagError)
 	return root
 }
