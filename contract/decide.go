@@ -46,7 +46,7 @@ func (x *trial) noService() string {
 	if n := x.cand.shortened(); ofLength(x.metric) && float64(n) > maxMissing*float64(c.Completed) {
 		return fmt.Sprintf("%d of %s of %s are shorter than asked, although told to ignore the end of text: they are not the planned work", n, count(c.Completed, "answer"), x.cand.variant)
 	}
-	if ofPace(x.metric) && record.HeldBack(x.cand.records) {
+	if ofPace(x.metric) && x.cand.held() {
 		return fmt.Sprintf("the streams of %s arrive in pieces, as behind a buffering proxy that holds them back: their gaps are not the engine's", x.cand.variant)
 	}
 	if !spoilt(x.metric) || float64(c.Failed) <= maxFailed*float64(c.judged()) {

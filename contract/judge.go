@@ -89,16 +89,18 @@ func worstReason(results []Result, grade Grade) string {
 type judge struct {
 	e                   Evidence
 	reference           *Reference
+	scopes              map[string]scope
 	baseline, candidate string
 	problem             string   // why no variant can be judged; "" if one can
 	workloads           []string // that were measured, by name
 }
 
 func newJudge(e Evidence) *judge {
-	j := &judge{e: e, baseline: e.Baseline, candidate: e.Candidate}
+	j := &judge{scopes: map[string]scope{}, e: e, baseline: e.Baseline, candidate: e.Candidate}
 	variants, workloads := map[string]bool{}, map[string]bool{}
 	for i := range e.Records {
-		if r := &e.Records[i]; r.Phase == record.Measured {
+		r := &e.Records[i]
+		if r.Phase == record.Measured && (i == 0 || r.Variant != e.Records[i-1].Variant || r.Workload != e.Records[i-1].Workload || e.Records[i-1].Phase != record.Measured) {
 			variants[r.Variant], workloads[r.Workload] = true, true
 		}
 	}
@@ -359,7 +361,7 @@ func twoSided(confidence float64) float64 { return math.Round((2*confidence-1)*1
 // estimate fills in the figures of both variants.
 func (x *trial) estimate(j *judge) {
 	q, high := x.clause.Need.Quantity, x.clause.Need.Compare.upper()
-	x.cand = gather(j.e, j.candidate, x.Workload, x.terms.where)
+	x.cand = j.scope(j.candidate, x.Workload, x.terms.where)
 	x.c = x.cand.measure(q, x.metric, x.two(), high)
 	x.Candidate = &Figure{x.c.est}
 	x.Counts = append(x.Counts, x.cand.counts)
@@ -374,7 +376,7 @@ func (x *trial) estimate(j *judge) {
 	if x.has = j.baseline != ""; !x.has {
 		return
 	}
-	x.base = gather(j.e, j.baseline, x.Workload, x.terms.where)
+	x.base = j.scope(j.baseline, x.Workload, x.terms.where)
 	if x.base.counts.Offered == 0 && !x.clause.Need.Limit.Baseline {
 		return
 	}

@@ -91,10 +91,49 @@ type scope struct {
 	counts    Counts
 	several   bool // records of more than one workload
 	lastSeen  record.Instant
+	*memo
+}
+
+// memo keeps what was read off the records of a scope, so that clauses on the same
+// requests share it. What it holds is not changed.
+type memo struct {
+	read    map[string]readOff       // by metric
+	samples map[string]*stat.Sample  // by metric and orientation
+	sliced  map[string]*slicedAmount // by metric
+	heldIs  *bool                    // the streams were held back; nil: not looked at yet
+	short   int                      // answers that stopped early, plus one; 0: not counted yet
+	told    map[string]toldAmounts   // by metric
+	totals  map[string]float64       // by metric
+}
+
+// readOff is what values read.
+type readOff struct {
+	values                    []float64
+	missing, undefined, aside int
+}
+
+// slicedAmount is an amount in slices of time.
+type slicedAmount struct {
+	amounts, seconds []float64
+}
+
+// toldAmounts is how many records do not tell their amounts.
+type toldAmounts struct{ missing, untold int }
+
+// scope returns the requests of a variant on a workload with those labels, gathered
+// once for all clauses.
+func (j *judge) scope(variant, workload string, labels map[string]string) scope {
+	key := variant + "\x00" + workload + "\x00" + scopeText("", labels)
+	s, ok := j.scopes[key]
+	if !ok {
+		s = gather(j.e, variant, workload, labels)
+		j.scopes[key] = s
+	}
+	return s
 }
 
 func gather(e Evidence, variant, workload string, labels map[string]string) scope {
-	s := scope{variant: variant, counts: Counts{Variant: variant}}
+	s := scope{variant: variant, counts: Counts{Variant: variant}, memo: &memo{read: map[string]readOff{}, samples: map[string]*stat.Sample{}, sliced: map[string]*slicedAmount{}, told: map[string]toldAmounts{}, totals: map[string]float64{}}}
 	only := workload
 	for i := range e.Records {
 		r := &e.Records[i]
@@ -223,15 +262,27 @@ func ofLength(m record.Metric) bool {
 	return slices.Contains([]string{"e2e", "e2e.service", "requests"}, m.Name)
 }
 
+// held reports whether something held back the streams on their way.
+func (s *scope) held() bool {
+	if s.heldIs == nil {
+		is := record.HeldBack(s.records)
+		s.heldIs = &is
+	}
+	return *s.heldIs
+}
+
 // shortened is how many answers stopped before the length that was asked,
 // although told to go on.
-func (s *scope) shortened() (n int) {
-	for _, r := range s.records {
-		if r.Success() && r.Flags&record.FlagShortOutput != 0 {
-			n++
+func (s *scope) shortened() int {
+	if s.short == 0 {
+		s.short = 1
+		for _, r := range s.records {
+			if r.Success() && r.Flags&record.FlagShortOutput != 0 {
+				s.short++
+			}
 		}
 	}
-	return n
+	return s.short - 1
 }
 
 // ofPace reports whether the metric reads the gaps between a stream's events.
@@ -256,6 +307,17 @@ func (s *scope) empty() string {
 // failed or completed without the value that it should have. It counts the
 // completed ones that gave nothing.
 func (s *scope) values(m record.Metric) []float64 {
+	r, ok := s.read[m.Name]
+	if !ok {
+		r.values = s.valuesOf(m)
+		r.missing, r.undefined, r.aside = s.counts.Missing, s.counts.Undefined, s.counts.Aside
+		s.read[m.Name] = r
+	}
+	s.counts.Missing, s.counts.Undefined, s.counts.Aside = r.missing, r.undefined, r.aside
+	return r.values
+}
+
+func (s *scope) valuesOf(m record.Metric) []float64 {
 	s.counts.Missing, s.counts.Undefined, s.counts.Aside = 0, 0, 0
 	var to []float64
 	if m.Indicator {
@@ -382,8 +444,11 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	values := s.values(m)
 	var r reading
 	s.lack(&r, m)
-	values, over := s.beyond(values, high)
-	if len(values) == s.counts.Missing { // and nothing else
+	sample, err := s.sample(m, values, high)
+	if err != nil {
+		return none(err.Error(), confidence)
+	}
+	if sample.N() == s.counts.Missing { // and nothing else
 		if r.gap == "" {
 			r.gap = fmt.Sprintf("no request of %s has a %s", s.variant, m.Title)
 			if s.counts.Aside > 0 {
@@ -392,15 +457,11 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 		}
 		return none(r.gap, confidence)
 	}
-	sample, err := stat.NewSample(values, 0)
-	if err != nil {
-		return none(err.Error(), confidence)
-	}
 	switch q.Stat {
 	case "mean":
 		s.mean(&r, sample, confidence)
 	case "max", "min":
-		r.est = extreme(sample, over, (q.Stat == "max") == high, confidence)
+		r.est = extreme(sample, sample.Over(), (q.Stat == "max") == high, confidence)
 	default:
 		p := q.P
 		if !high {
@@ -414,12 +475,25 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	return r
 }
 
+// sample sorts the values of a metric, once for each orientation.
+func (s *scope) sample(m record.Metric, values []float64, high bool) (*stat.Sample, error) {
+	key := fmt.Sprint(m.Name, high)
+	if done, ok := s.samples[key]; ok {
+		return done, nil
+	}
+	sample, err := stat.NewSample(s.beyond(values, high), 0)
+	if err == nil {
+		s.samples[key] = sample
+	}
+	return sample, err
+}
+
 // beyond puts +Inf where values has a NaN, since neither a failed request nor one
 // that hides its value may make a tail look short: once, or as
 // often as a completed request gives values on average when it gives several. If
 // high is false, failed requests are below all values, and everything is
-// mirrored, since a sample has room above only. It returns the number of +Inf.
-func (s *scope) beyond(values []float64, high bool) (series []float64, over int) {
+// mirrored, since a sample has room above only.
+func (s *scope) beyond(values []float64, high bool) []float64 {
 	finite, each := 0, 1
 	for _, x := range values {
 		if !math.IsNaN(x) {
@@ -429,21 +503,20 @@ func (s *scope) beyond(values []float64, high bool) (series []float64, over int)
 	if gave := s.counts.Completed - s.counts.Aside - s.counts.Missing - s.counts.Undefined; gave > 0 && finite > gave {
 		each = (finite + gave - 1) / gave
 	}
-	series = make([]float64, 0, finite+each*(len(values)-finite))
+	series := make([]float64, 0, finite+each*(len(values)-finite))
 	for _, x := range values {
 		switch {
 		case math.IsNaN(x):
 			for range each {
 				series = append(series, math.Inf(1))
 			}
-			over += each
 		case high:
 			series = append(series, x)
 		default:
 			series = append(series, -x)
 		}
 	}
-	return series, over
+	return series
 }
 
 func mirror(e *stat.Estimate) { e.Value, e.Lo, e.Hi = -e.Value, -e.Hi, -e.Lo }
@@ -486,23 +559,23 @@ func exact(v float64, n, over int, confidence float64) stat.Estimate {
 
 // amounts checks that the records tell their amounts.
 func (s *scope) amounts(r *reading, m record.Metric) {
-	s.counts.Missing, s.counts.Undefined, s.counts.Aside = 0, 0, 0
-	for _, rec := range s.records {
-		if !rec.Success() {
-			continue
+	t, ok := s.told[m.Name]
+	if !ok {
+		for _, rec := range s.records {
+			if rec.Success() && !told(m, rec) {
+				t.missing++
+			}
 		}
-		if !told(m, rec) {
-			s.counts.Missing++
+		for _, rec := range s.cancelled {
+			if rec.First() != nil && !told(m, rec) {
+				t.untold++
+			}
 		}
+		s.told[m.Name] = t
 	}
-	untold := 0
-	for _, rec := range s.cancelled {
-		if rec.First() != nil && !told(m, rec) {
-			untold++
-		}
-	}
-	if untold > 0 && m.Name == "output_tokens" {
-		r.notes = append(r.notes, fmt.Sprintf("the server does not tell the tokens of %s that were cancelled as planned, which are not counted", count(untold, "request")))
+	s.counts.Missing, s.counts.Undefined, s.counts.Aside = t.missing, 0, 0
+	if t.untold > 0 && m.Name == "output_tokens" {
+		r.notes = append(r.notes, fmt.Sprintf("the server does not tell the tokens of %s that were cancelled as planned, which are not counted", count(t.untold, "request")))
 	}
 	s.lack(r, m)
 }
@@ -516,8 +589,26 @@ func told(m record.Metric, r *record.Record) (is bool) {
 func (s *scope) rate(m record.Metric, confidence float64) reading {
 	var r reading
 	s.amounts(&r, m)
+	in, ok := s.sliced[m.Name]
+	if !ok {
+		in = s.slice(m)
+		s.sliced[m.Name] = in
+	}
+	if len(in.amounts) == 0 {
+		gap := fmt.Sprintf("no stretch of at least 1 s in which %s was measured", s.variant)
+		return none(gap, confidence)
+	}
+	r.est = stat.Rate(in.amounts, in.seconds, confidence)
+	if r.gap == "" && len(in.amounts) < rateSlices {
+		r.gap = fmt.Sprintf("only %s of %s; a rate needs %d for a bound", count(len(in.amounts), "second"), s.variant, rateSlices)
+	}
+	return r
+}
+
+// slice adds up an amount in slices of the windows.
+func (s *scope) slice(m record.Metric) *slicedAmount {
 	var starts, ends []record.Instant
-	var amounts, seconds []float64
+	in := new(slicedAmount)
 	for _, w := range s.windows {
 		d, ok := w.End.Sub(w.Start)
 		if !ok || d < leastSlice {
@@ -531,30 +622,24 @@ func (s *scope) rate(m record.Metric, confidence float64) reading {
 		for i := range k {
 			from, to := edge(i), edge(i+1)
 			starts, ends = append(starts, w.Start+record.Instant(from)), append(ends, w.Start+record.Instant(to))
-			amounts = append(amounts, 0)
-			seconds = append(seconds, (to - from).Seconds())
+			in.amounts = append(in.amounts, 0)
+			in.seconds = append(in.seconds, (to - from).Seconds())
 		}
 	}
-	if len(amounts) == 0 {
-		gap := fmt.Sprintf("no stretch of at least 1 s in which %s was measured", s.variant)
-		return none(gap, confidence)
+	for _, records := range [][]*record.Record{s.records, s.cancelled} {
+		for _, rec := range records {
+			m.Amount(rec, func(at record.Instant, amount float64) {
+				i, found := slices.BinarySearch(starts, at)
+				if !found {
+					i--
+				}
+				if i >= 0 && at < ends[i] {
+					in.amounts[i] += amount
+				}
+			})
+		}
 	}
-	for _, rec := range slices.Concat(s.records, s.cancelled) {
-		m.Amount(rec, func(at record.Instant, amount float64) {
-			i, found := slices.BinarySearch(starts, at)
-			if !found {
-				i--
-			}
-			if i >= 0 && at < ends[i] {
-				amounts[i] += amount
-			}
-		})
-	}
-	r.est = stat.Rate(amounts, seconds, confidence)
-	if r.gap == "" && len(amounts) < rateSlices {
-		r.gap = fmt.Sprintf("only %s of %s; a rate needs %d for a bound", count(len(amounts), "second"), s.variant, rateSlices)
-	}
-	return r
+	return in
 }
 
 // count is the exact number of events or the exact amount of the run.
@@ -567,9 +652,14 @@ func (s *scope) count(m record.Metric, confidence float64) reading {
 		}
 	} else {
 		s.amounts(&r, m)
-		for _, rec := range slices.Concat(s.records, s.cancelled) {
-			m.Amount(rec, func(_ record.Instant, amount float64) { total += amount })
+		known, ok := s.totals[m.Name]
+		if !ok {
+			for _, rec := range slices.Concat(s.records, s.cancelled) {
+				m.Amount(rec, func(_ record.Instant, amount float64) { known += amount })
+			}
+			s.totals[m.Name] = known
 		}
+		total = known
 	}
 	r.est = exact(total, n, 0, confidence)
 	return r

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/stat"
 )
 
 // thresholdTests reads the test files of production-17.
@@ -263,4 +265,33 @@ func TestHang(t *testing.T) {
 		}
 	}
 	t.Error("a total hang was not noticed")
+}
+
+// TestHistogramsAreEvidence: a histogram of values decides as the values do, to the
+// width of its buckets.
+func TestHistogramsAreEvidence(t *testing.T) {
+	rng := source(7)
+	var h stat.Histogram
+	raw := Series{N: 1010, Over: 10}
+	for range 1000 {
+		x := 200e6 * math.Exp(0.5*rng.NormFloat64())
+		raw.Values = append(raw.Values, x)
+		if err := h.Add(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binned := Series{N: raw.N, Over: raw.Over, Histogram: &h}
+	for _, text := range []string{"p50(ttft) <= 1s", "p95(ttft) <= 1s", "p95(ttft) >= 1ms", "p99(ttft) <= 1s", "mean(ttft) <= 1s"} {
+		q := need(t, text)
+		m, _, err := q.Quantity.metric()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := raw.measure(q.Quantity, m, 0.9, q.Compare.upper()).est, binned.measure(q.Quantity, m, 0.9, q.Compare.upper()).est
+		for name, pair := range map[string][2]float64{"value": {a.Value, b.Value}, "lower bound": {a.Lo, b.Lo}, "upper bound": {a.Hi, b.Hi}} {
+			if x, y := pair[0], pair[1]; x != y && !(math.Abs(x/y-1) < 0.017) { // a bucket, and a little interpolation
+				t.Errorf("%s of %s: %v of the values, %v of the histogram", name, text, x, y)
+			}
+		}
+	}
 }

@@ -3,8 +3,6 @@ package stat
 import (
 	"fmt"
 	"math"
-	"slices"
-	"sort"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -245,15 +243,27 @@ func (s *Sample) indicator(p float64) []float64 {
 // memory judges the whole series through its ranks, once.
 func (s *Sample) memory() (inflation float64, span int) {
 	s.once.Do(func() {
-		ranks := make([]float64, len(s.series))
-		for i, x := range s.series {
-			from, _ := slices.BinarySearch(s.sorted, x)
-			to := from + sort.Search(len(s.sorted)-from, func(k int) bool { return s.sorted[from+k] > x })
-			ranks[i] = float64(from+to) / 2 // equal values share the middle of their ranks
-		}
+		ranks := s.ranks()
 		s.inflation, s.span = memory(ranks)
 	})
 	return s.inflation, s.span
+}
+
+// ranks gives each observation its rank from 0; equal values share the middle of
+// their ranks.
+func (s *Sample) ranks() []float64 {
+	ranks := make([]float64, len(s.series))
+	for from := 0; from < len(s.sorted); {
+		to := from + 1
+		for to < len(s.sorted) && s.sorted[to] == s.sorted[from] {
+			to++
+		}
+		for _, i := range s.place[from:to] {
+			ranks[i] = float64(from+to) / 2
+		}
+		from = to
+	}
+	return ranks
 }
 
 // sum adds with Neumaier's compensation.

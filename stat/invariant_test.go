@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -197,6 +198,42 @@ func TestRanksAreExact(t *testing.T) {
 		}
 		if (hi > n) != (n < NeedAbove(p, 1-2*tail)) {
 			t.Fatalf("n=%d p=%v tail=%v: upper rank %d but NeedAbove = %d", n, p, tail, hi, NeedAbove(p, 1-2*tail))
+		}
+	})
+}
+
+// TestRanks: sorting by digits and by comparisons finds the ranks that counting
+// finds.
+func TestRanks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{1, 2, 50, leastByDigits - 1, leastByDigits, 3 * leastByDigits}).Draw(t, "n")
+		kinds := rapid.IntRange(1, 3000).Draw(t, "kinds")
+		seed := rapid.Uint64().Draw(t, "seed")
+		rng := rand.New(rand.NewPCG(seed, 1))
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = float64(rng.IntN(kinds)-kinds/2) / 7
+		}
+		s, err := NewSample(values, rapid.IntRange(0, 3).Draw(t, "over"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range s.ranks() {
+			below, same := 0, 0
+			for _, x := range s.series {
+				switch {
+				case x < s.series[i]:
+					below++
+				case x == s.series[i]:
+					same++
+				}
+			}
+			if want := float64(2*below+same) / 2; got != want {
+				t.Fatalf("rank of observation %d is %v, want %v", i, got, want)
+			}
+			if i > 20 {
+				break
+			}
 		}
 	})
 }

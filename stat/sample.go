@@ -3,7 +3,6 @@ package stat
 import (
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 )
 
@@ -13,6 +12,7 @@ import (
 type Sample struct {
 	series []float64 // in time order, those beyond any value as +Inf
 	sorted []float64 // the same, ascending
+	place  []int32   // where each of sorted stands in series
 	over   int
 
 	once      sync.Once // guards the two below
@@ -43,8 +43,7 @@ func NewSample(inTimeOrder []float64, over int) (*Sample, error) {
 		}
 	}
 	s := &Sample{series: spread(inTimeOrder, over), over: over + placed}
-	s.sorted = slices.Clone(s.series)
-	slices.Sort(s.sorted)
+	s.sorted, s.place = ordered(s.series)
 	return s, nil
 }
 
@@ -68,6 +67,9 @@ func spread(values []float64, over int) []float64 {
 
 // N is the number of observations, those beyond any value included.
 func (s *Sample) N() int { return len(s.series) }
+
+// Over is the number of observations beyond any value.
+func (s *Sample) Over() int { return s.over }
 
 // finite gives the values in ascending order without those beyond any value.
 func (s *Sample) finite() []float64 { return s.sorted[:len(s.sorted)-s.over] }
