@@ -253,6 +253,7 @@ func (r *run) describe() {
 		info := record.WorkloadInfo{
 			Name: name, Arrivals: p.String(), Open: p.Open(), Planned: p.Planned(),
 			WarmUp: p.WarmUps(), Plan: p.Digest(), Labels: spec.Labels, Process: p.Process(), Rate: p.Rate(),
+			Unsalted: m.Salt == "" || spec.Salt != nil && !*spec.Salt,
 		}
 		if !p.Open() {
 			info.Users = p.Users()
@@ -452,6 +453,11 @@ func (r *run) keep() (*Result, error) {
 	}
 	m.Ledger = record.Ledger(records)
 	r.engines(records)
+	for i := range m.Workloads {
+		w := &m.Workloads[i]
+		repeats := r.variants[0].plans[w.Name].Repeats()
+		w.Repeats = &repeats
+	}
 	if err := r.checkpoint(); err != nil {
 		return nil, err
 	}

@@ -157,6 +157,9 @@ func (s Side) workloads() (names []string) {
 func (c *Comparison) comparable(a, b Side, common []string) {
 	m, n := a.Manifest, b.Manifest
 	for _, s := range []Side{a, b} {
+		for _, text := range (&builder{records: s.Records}).alerts(s.Manifest) {
+			c.warn("%s: %s", s.Label, text)
+		}
 		if !s.Manifest.Client.Fit {
 			why := "it was never certified"
 			if r := s.Manifest.Client.Reasons; len(r) > 0 {

@@ -23,8 +23,9 @@ const confidence = 0.95
 type Document struct {
 	Schema    string               `json:"schema"`
 	Run       Run                  `json:"run"`
-	Grade     string               `json:"grade"`  // pass, fail, inconclusive, or "" without a contract
-	Reason    string               `json:"reason"` // one sentence
+	Grade     string               `json:"grade"`            // pass, fail, inconclusive, or "" without a contract
+	Reason    string               `json:"reason"`           // one sentence
+	Alerts    []string             `json:"alerts,omitempty"` // what must be known before any number
 	Verdict   *contract.Verdict    `json:"verdict"`
 	Baseline  string               `json:"baseline,omitempty"`  // variant that changes refer to; "" with one variant
 	Candidate string               `json:"candidate,omitempty"` // variant whose changes are shown
@@ -165,6 +166,7 @@ func Build(m *record.Manifest, records []record.Record, v *contract.Verdict) *Do
 		b.engineRows(&measured, m.Engines)
 		d.Workloads = append(d.Workloads, measured)
 	}
+	d.Alerts = b.alerts(m)
 	d.Client = client(m, records, d)
 	d.Series = series(d.Variants, records)
 	d.Footnotes = b.notes.texts

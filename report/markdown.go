@@ -21,6 +21,9 @@ func Markdown(w io.Writer, d *Document) error {
 	} else {
 		line("## %s", escape(d.Run.Name))
 	}
+	for _, a := range d.Alerts {
+		line("\n**%s**", escape(a))
+	}
 	line("\n%s\n\n%s", escape(d.Reason), escape(d.Client.Line))
 	for _, r := range moreReasons(d) {
 		line("- %s", escape(r))

@@ -14,6 +14,9 @@ import (
 func Text(w io.Writer, d *Document, o TextOptions) error {
 	p := newPage(w, o)
 	p.text("assay: ", headline(d), boldPaint)
+	for _, a := range d.Alerts {
+		p.text("! ", a, doubtPaint)
+	}
 	for i := range d.Workloads {
 		p.line("")
 		p.workload(d, &d.Workloads[i])
