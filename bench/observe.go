@@ -40,8 +40,8 @@ func (MetricsAddress) ConfigSchema() map[string]any {
 
 // ear is what a run hears of the engine of one variant, or of its GPUs.
 type ear struct {
-	source *metrics.Source           // nil: nothing is heard
-	spans  map[string][]metrics.Span // by workload
+	source *metrics.Source            // nil: nothing is heard
+	heard  map[string][]metrics.Heard // by workload
 }
 
 func (e *ear) close() {
@@ -127,7 +127,7 @@ func (r *run) connectTo(ctx context.Context, v *variant, e *ear, address string,
 		source.Close()
 		return err
 	}
-	e.source, e.spans = source, make(map[string][]metrics.Span)
+	e.source, e.heard = source, make(map[string][]metrics.Heard)
 	for _, words := range contract.Words() {
 		r.note("engine of %s (%s): %s", v.name, source.Engine(), words)
 	}
@@ -159,7 +159,7 @@ func (r *run) hear(ctx context.Context, v *variant, e *ear, workload string, blo
 	for _, x := range span.Snapshots {
 		x.Variant, x.Workload, x.Block = v.name, workload, block
 	}
-	e.spans[workload] = append(e.spans[workload], span)
+	e.heard[workload] = append(e.heard[workload], metrics.Fold(span))
 	if span.Failed > 0 {
 		r.note("%d scrapes of the metrics of %s failed: %s", span.Failed, v.name, span.Failures[0])
 	}
@@ -173,10 +173,10 @@ func (r *run) engines(records []record.Record) {
 	for name := range r.suite.Workloads.All() {
 		for _, v := range r.variants {
 			for _, e := range []*ear{&v.engine, &v.gpus} {
-				if len(e.spans[name]) == 0 {
+				if len(e.heard[name]) == 0 {
 					continue
 				}
-				side := metrics.Summarize(v.name, name, e.spans[name])
+				side := metrics.Summarize(v.name, name, e.heard[name])
 				metrics.Reconcile(&side, records)
 				for _, text := range side.Notes {
 					r.note("%s", text)

@@ -399,11 +399,11 @@ func (e *ear) recall(spans []metrics.Span, variant, workload string, windows int
 	for _, s := range spans {
 		x := s.Snapshots[0]
 		if x.Variant == variant && x.Workload == workload && x.Engine == e.source.Engine() {
-			e.spans[workload] = append(e.spans[workload], s)
+			e.heard[workload] = append(e.heard[workload], metrics.Fold(s))
 		}
 	}
-	for len(e.spans[workload]) < windows {
-		e.spans[workload] = append(e.spans[workload], metrics.Span{})
+	for len(e.heard[workload]) < windows {
+		e.heard[workload] = append(e.heard[workload], metrics.Heard{})
 	}
 }
 

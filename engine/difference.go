@@ -164,20 +164,36 @@ func grownBuckets(before, now []Bucket) []Bucket {
 	return out
 }
 
+// Heard is what is kept of a span: its difference, without the snapshots.
+type Heard struct {
+	Difference
+	Engine  string // "": nothing was heard
+	Scrapes int
+	Failed  int
+}
+
+// Fold returns what is to be kept of a span.
+func Fold(s Span) Heard {
+	h := Heard{Difference: Between(s), Scrapes: len(s.Snapshots), Failed: s.Failed}
+	if len(s.Snapshots) > 0 {
+		h.Engine = s.Snapshots[0].Engine
+	}
+	return h
+}
+
 // Summarize adds up the windows of one variant on one workload. A figure that is
 // lost in one window is lost.
-func Summarize(variant, workload string, spans []Span) record.EngineSide {
+func Summarize(variant, workload string, spans []Heard) record.EngineSide {
 	out := record.EngineSide{Variant: variant, Workload: workload, Values: make(map[string]float64), Lost: make(map[string]string)}
 	weights := make(map[string]float64)
 	windows := make(map[string]int)
-	for _, s := range spans {
-		d := Between(s)
+	for _, d := range spans {
 		out.Windows++
-		out.Scrapes += len(s.Snapshots)
-		out.Failed += s.Failed
+		out.Scrapes += d.Scrapes
+		out.Failed += d.Failed
 		out.Seconds += d.Seconds
-		if len(s.Snapshots) > 0 {
-			out.Engine = s.Snapshots[0].Engine
+		if d.Engine != "" {
+			out.Engine = d.Engine
 		} else {
 			out.Blind++
 		}

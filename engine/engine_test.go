@@ -120,7 +120,7 @@ func TestEveryEngineInOneVocabulary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fixture(t, name)
-			got := Summarize("v", "w", []Span{around(span(t, f["before"], f["after"], f["after"]))})
+			got := Summarize("v", "w", folded([]Span{around(span(t, f["before"], f["after"], f["after"]))}))
 			if got.Engine != name {
 				t.Errorf("engine %q", got.Engine)
 			}
@@ -325,7 +325,7 @@ func TestResets(t *testing.T) {
 			if !strings.Contains(d.Lost["gen_tokens"], c.lost) || ok && d.Lost["gen_tokens"] != "" {
 				t.Errorf("lost: %q, want %q in it", d.Lost["gen_tokens"], c.lost)
 			}
-			side := Summarize("v", "w", []Span{span(t, tokens("1", "1"), tokens("2", "2")), span(t, c.texts...)})
+			side := Summarize("v", "w", folded([]Span{span(t, tokens("1", "1"), tokens("2", "2")), span(t, c.texts...)}))
 			if _, ok := side.Values["gen_tokens"]; ok != (c.lost == "") {
 				t.Errorf("the sum over two windows is known: %v", ok)
 			}
@@ -334,7 +334,7 @@ func TestResets(t *testing.T) {
 }
 
 func TestWindowWithoutScrapesIsNotZero(t *testing.T) {
-	s := Summarize("v", "w", []Span{span(t, tokens("1", "1"), tokens("2", "2")), {Failed: 3}})
+	s := Summarize("v", "w", folded([]Span{span(t, tokens("1", "1"), tokens("2", "2")), {Failed: 3}}))
 	if v, ok := s.Values["gen_tokens"]; ok || s.Blind != 1 || s.Failed != 3 || s.Windows != 2 {
 		t.Errorf("tokens %v (known %v), %+v", v, ok, s)
 	}
@@ -384,7 +384,7 @@ func TestEnergyNeedsReadings(t *testing.T) {
 		for i := range 61 {
 			texts = append(texts, fmt.Sprintf("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"} %d\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"1\"} %d\n", i/every*every*300e3, i/every*every*100e3))
 		}
-		side := Summarize("v", "w", []Span{span(t, texts...)})
+		side := Summarize("v", "w", folded([]Span{span(t, texts...)}))
 		rec := made(0, 300)
 		rec.Output = record.Tokens(1200)
 		Reconcile(&side, []record.Record{rec, rec})
@@ -400,7 +400,7 @@ func TestEnergyNeedsReadings(t *testing.T) {
 // of how busy it was within.
 func TestIdleEdgesAreNoGauge(t *testing.T) {
 	const idle = "vllm:num_requests_running 0\nvllm:kv_cache_usage_perc 0\n"
-	side := Summarize("v", "w", []Span{around(span(t, idle, idle, idle)), span(t, idle, idle, idle, idle)})
+	side := Summarize("v", "w", folded([]Span{around(span(t, idle, idle, idle)), span(t, idle, idle, idle, idle)}))
 	if len(side.Values) > 0 || !strings.Contains(side.Lost["kv_usage_ratio"], "too short") {
 		t.Errorf("values %v, lost %v", side.Values, side.Lost)
 	}
@@ -499,4 +499,11 @@ func TestPageNamesTheVocabulary(t *testing.T) {
 			t.Errorf("the page lacks the engine %s", d.name)
 		}
 	}
+}
+
+func folded(spans []Span) (heard []Heard) {
+	for _, s := range spans {
+		heard = append(heard, Fold(s))
+	}
+	return heard
 }

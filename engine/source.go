@@ -154,6 +154,7 @@ func (s *Source) scrape(ctx context.Context, epoch time.Time) (*Snapshot, error)
 // even if the context has ended.
 func (s *Source) During(ctx context.Context, epoch time.Time, every time.Duration, do func()) Span {
 	var span Span
+	var within packer
 	s.last = nil // what happened between two spans is nobody's
 	take := func(ctx context.Context, edge string) *Snapshot {
 		x, err := s.scrape(ctx, epoch)
@@ -164,9 +165,10 @@ func (s *Source) During(ctx context.Context, epoch time.Time, every time.Duratio
 			return nil
 		}
 		if x.Edge = edge; edge == "" {
-			x.Buckets = nil
+			within.add(x)
+		} else {
+			span.Snapshots = append(span.Snapshots, x)
 		}
-		span.Snapshots = append(span.Snapshots, x)
 		return x
 	}
 	take(ctx, edgeStart)
@@ -190,6 +192,7 @@ func (s *Source) During(ctx context.Context, epoch time.Time, every time.Duratio
 	do()
 	stop()
 	<-done
+	span.Snapshots = append(span.Snapshots, within.unpack()...)
 	s.settle(context.WithoutCancel(ctx), take)
 	return span
 }

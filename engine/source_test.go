@@ -92,7 +92,7 @@ func TestSimulatedEngineAgrees(t *testing.T) {
 		spans = append(spans, s.During(ctx, epoch, 100*time.Millisecond, func() { ask(0, 25) }))
 		client.Do(ctx, epoch, &llm.Request{Messages: []corpus.Message{{Role: "user", Content: "nobody's"}}, MaxTokens: 8, Stream: true}, new(record.Record))
 		spans = append(spans, s.During(ctx, epoch, 100*time.Millisecond, func() { ask(25, 40) }))
-		side := Summarize("v", "w", spans)
+		side := Summarize("v", "w", folded(spans))
 		Reconcile(&side, records)
 		v := side.Values
 		var prompt, cached, output, ttft float64
@@ -391,7 +391,7 @@ func TestFile(t *testing.T) {
 	}
 	// The file gives the same summary as the run did.
 	opt := cmpopts.EquateEmpty()
-	if diff := diff.Diff(Summarize("v", "w", []Span{a, b}), Summarize("v", "w", []Span{{Snapshots: got[:2]}, {Snapshots: got[2:]}}), opt); diff != "" {
+	if diff := diff.Diff(Summarize("v", "w", folded([]Span{a, b})), Summarize("v", "w", folded([]Span{{Snapshots: got[:2]}, {Snapshots: got[2:]}})), opt); diff != "" {
 		t.Errorf("summary (-run +file):\n%s", diff)
 	}
 	for cut := 1; cut < 40; cut++ {
@@ -434,6 +434,6 @@ func FuzzRead(f *testing.F) {
 		if diff := diff.Diff(got, back, cmpopts.IgnoreUnexported(Snapshot{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
-		Summarize("v", "w", []Span{{Snapshots: got}})
+		Summarize("v", "w", folded([]Span{{Snapshots: got}}))
 	})
 }

@@ -22,13 +22,14 @@ type Monitor struct {
 
 	mu      sync.Mutex
 	seconds map[int]*second
+	open    []*second // those that still have histograms, in the order of their making
 }
 
 // second is what happened in one second of the run.
 type second struct {
 	record.ClientSecond
-	send, stamp histogram
-	ended       int64 // requests that ended; with Sent it gives what is in flight
+	send, stamp *histogram // nil: closed
+	ended       int64      // requests that ended; with Sent it gives what is in flight
 }
 
 // NewMonitor returns a monitor of the client of the run that began at epoch. In
@@ -98,8 +99,34 @@ func (m *Monitor) secondLocked(i int) *second {
 			Second: i, CPU: -1, GCPauseMax: -1, SchedP99: -1, Descriptors: -1, Limit: -1, StampLagMax: -1,
 		}}
 		m.seconds[i] = s
+		s.send, s.stamp = new(histogram), new(histogram)
+		for m.open = append(m.open, s); m.open[0].Second < i-openSeconds; m.open = m.open[1:] {
+			m.open[0].close()
+		}
 	}
 	return s
+}
+
+// openSeconds is how long a second takes lags: of requests that last longer only the
+// largest counts. An hour of histograms would take more memory than all the rest.
+const openSeconds = 120
+
+// close replaces the histograms by what is shown of them.
+func (s *second) close() {
+	if s.send != nil {
+		s.ClientSecond = s.row()
+		s.send, s.stamp = nil, nil
+	}
+}
+
+// row is the second as it is shown, but for the number in flight.
+func (s *second) row() record.ClientSecond {
+	row := s.ClientSecond
+	if s.send != nil {
+		row.SendLagP50, row.SendLagP99 = s.send.quantile(.5), s.send.quantile(.99)
+		row.SendLagMax, row.StampLagP99 = s.send.quantile(1), s.stamp.quantile(.99)
+	}
+	return row
 }
 
 // ofLocked returns the second in which t fell; nil when t did not happen.
@@ -117,8 +144,12 @@ func (m *Monitor) observe(r *record.Record) {
 	defer m.mu.Unlock()
 	if s := m.ofLocked(r.Send); s != nil {
 		s.Sent++
-		if lag, ok := r.OwnLag(); ok {
+		lag, ok := r.OwnLag()
+		switch {
+		case ok && s.send != nil:
 			s.send.add(lag)
+		case ok:
+			s.SendLagMax = max(s.SendLagMax, lag)
 		}
 	}
 	if s := m.ofLocked(r.Due); s != nil {
@@ -141,7 +172,9 @@ func (m *Monitor) observe(r *record.Record) {
 			continue
 		}
 		if s := m.ofLocked(e.At); s != nil {
-			s.stamp.add(e.Lag)
+			if s.stamp != nil {
+				s.stamp.add(e.Lag)
+			}
 			s.StampLagMax = max(s.StampLagMax, e.Lag)
 		}
 	}
@@ -156,10 +189,8 @@ func (m *Monitor) rows() []record.ClientSecond {
 	for _, i := range slices.Sorted(maps.Keys(m.seconds)) {
 		s := m.seconds[i]
 		flying += s.Sent - s.ended
-		row := s.ClientSecond
+		row := s.row()
 		row.InFlight = flying
-		row.SendLagP50, row.SendLagP99 = s.send.quantile(.5), s.send.quantile(.99)
-		row.SendLagMax, row.StampLagP99 = s.send.quantile(1), s.stamp.quantile(.99)
 		rows = append(rows, row)
 	}
 	return rows

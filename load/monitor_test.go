@@ -192,3 +192,40 @@ func TestMeterReadsThisProcess(t *testing.T) {
 		t.Errorf("GC pause %v, scheduler %v: the runtime has both", f.gcMax, f.schedP99)
 	}
 }
+
+// TestMonitorForgetsWhatItHasShown holds the memory of long runs: old seconds keep what is
+// shown of them, and no more.
+func TestMonitorForgetsWhatItHasShown(t *testing.T) {
+	m := NewMonitor(time.Now(), true)
+	at := func(s int, lag time.Duration) *record.Record {
+		due := record.At(time.Duration(s) * time.Second)
+		return &record.Record{Due: due, Send: due + record.Instant(lag), Outcome: record.OK, EOF: due + 1e9, Events: []record.Event{{At: due + 1e6, Lag: lag}}}
+	}
+	for s := range 1000 {
+		for i := range 20 {
+			m.observe(at(s, time.Duration(1+i)*time.Millisecond))
+		}
+	}
+	held := 0
+	for _, s := range m.seconds {
+		if s.send != nil {
+			held++
+		}
+	}
+	if held > openSeconds+2 || len(m.open) != held {
+		t.Errorf("%d seconds still have histograms, %d in line", held, len(m.open))
+	}
+	m.observe(at(3, time.Second)) // of a request that took very long
+	rows := m.rows()
+	if len(rows) != 1001 { // the answers of the last second ended in the next
+		t.Fatalf("%d rows", len(rows))
+	}
+	for i, row := range rows[:1000] {
+		if row.SendLagP50 < 10*time.Millisecond || row.SendLagP50 > 12*time.Millisecond || row.StampLagP99 < 19*time.Millisecond || row.Sent < 20 {
+			t.Errorf("second %d: %+v", i, row)
+		}
+	}
+	if rows[4].SendLagMax != time.Second || rows[3].SendLagMax > 25*time.Millisecond {
+		t.Errorf("the largest lags are %v and %v", rows[4].SendLagMax, rows[3].SendLagMax)
+	}
+}
