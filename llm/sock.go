@@ -13,10 +13,32 @@ type sock struct {
 	kernel int64     // the kernel's receive stamp of its last segment, Unix nanoseconds; 0: unknown
 	reads  uint32    // reads that gave bytes
 	raw    kernelReader
+
+	// Whether the wall clock, by which the kernel stamps, was set meanwhile.
+	ahead time.Duration // how far it had gone ahead of the monotonic clock at the last read
+	doubt time.Time     // kernel stamps of reads before it may be of before a step
 }
 
+// clockBase is an instant to tell by whether the wall clock was set since; which one makes
+// no difference.
+var clockBase = time.Now()
+
+// ahead returns how far the wall clock has gone ahead of the monotonic clock since
+// clockBase: nearly nothing, unless it was set.
+func ahead(t time.Time) time.Duration {
+	return time.Duration(t.UnixNano()-clockBase.UnixNano()) - t.Sub(clockBase)
+}
+
+// A wall clock that is slewed is never so far off between two reads as one that was
+// set; nor are the two readings that make one time.Time, on a busy machine. Smaller steps
+// spoil the lag of the reads under way and no other.
+const (
+	leastStep = 500 * time.Millisecond
+	doubtFor  = time.Second // behind a step: bytes may have lain in the kernel since before it
+)
+
 func newSock(c net.Conn) *sock {
-	s := &sock{Conn: c}
+	s := &sock{Conn: c, ahead: ahead(time.Now())}
 	s.raw.attach(c)
 	return s
 }
@@ -54,6 +76,9 @@ func (s *sock) took(n int) {
 	if n > 0 {
 		s.reads++
 	}
+	if now := ahead(s.at); (now - s.ahead).Abs() > leastStep {
+		s.ahead, s.doubt = now, s.at.Add(doubtFor)
+	}
 }
 
 // writing is what became of a message: n bytes of it went out. Without an error
@@ -66,10 +91,11 @@ type writing struct {
 }
 
 // lag returns how long the last bytes lay in the kernel before the read
-// returned; negative: unknown. Both stamps are of the wall clock, so a step of
-// that clock between them makes the lag unknown or wrong, never an event's time.
+// returned; negative: unknown. Both stamps are of the wall clock: where that was
+// set between them, the lag is unknown. The instants of events are of the
+// monotonic clock, and never depend on it.
 func (s *sock) lag() time.Duration {
-	if s.kernel == 0 {
+	if s.kernel == 0 || s.at.Before(s.doubt) {
 		return -1
 	}
 	return max(time.Duration(s.at.UnixNano()-s.kernel), -1)

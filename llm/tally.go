@@ -301,7 +301,8 @@ func (t *tally) add(kind record.Kind, e *Event, payload int) {
 		Bytes: uint32(min(int64(payload), math.MaxUint32)), Kind: kind,
 	}
 	if e != nil && e.Emit > 0 {
-		ev.Emit = record.At(time.Duration(e.Emit - t.q.epoch.UnixNano()))
+		since := time.Duration(t.frag.at.UnixNano() - e.Emit) // by the wall clock of both, as it is now
+		ev.Emit = t.q.instant(t.frag.at.Add(-since))
 	}
 	if kind.Payload() {
 		if t.payloads > 0 && t.lastRead == ev.Read {
