@@ -60,3 +60,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// FuzzCapacity reads accounts of searches: never a panic, and no probe outside of
+// the directory is read.
+func FuzzCapacity(f *testing.F) {
+	f.Add([]byte(`{"schema":"assay.capacity/1","probe_confidence":0.99,"probes":[]}`))
+	f.Add([]byte(`{"schema":"assay.capacity/1","probe_confidence":0.99,"confidence":0.95,"ended":"x","probes":[{"run":"../x","rate_per_s":1}]}`))
+	f.Add([]byte(`{"schema":"assay.capacity/1","probe_confidence":2}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, capacityFile), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := OpenCapacity(dir)
+		if err == nil && (d.Lo != nil || d.Hi != nil || d.Grade == "pass") {
+			t.Errorf("a search without a run found %+v", d)
+		}
+	})
+}

@@ -66,6 +66,9 @@ func decideProbe(p *report.Probe, r *Result, s contract.Steady, v contract.Verdi
 			return report.Undecided, strings.Join(why, "; ")
 		}
 	}
+	if len(m.Workloads) != 1 || p.Users != m.Workloads[0].Users || math.Abs(p.Rate-m.Workloads[0].Rate) > 1e-6*p.Rate {
+		return report.Undecided, "the run is not that of this probe: it was planned at another rate"
+	}
 	if grown := grows(s, m.Windows[0]); grown != "" {
 		return report.Fails, grown
 	}

@@ -107,10 +107,10 @@ func about3(d time.Duration) time.Duration {
 }
 
 // within returns the measured requests that came due in a window, in order, but
-// for those that the client cancelled as planned or never sent.
+// for those that the client dropped.
 func within(records []*record.Record, w record.Window) (in []*record.Record) {
 	for _, r := range records {
-		if r.Phase == record.Measured && r.Variant == w.Variant && r.Workload == w.Workload && r.Block == w.Block && r.Outcome.Group() != record.GroupDropped {
+		if r.Phase == record.Measured && r.Variant == w.Variant && r.Workload == w.Workload && r.Block == w.Block && (r.Outcome.Group() != record.GroupDropped || r.Outcome == record.ClientCancelled) {
 			in = append(in, r)
 		}
 	}

@@ -132,7 +132,7 @@ func (c *console) capacity(ctx context.Context, cmd *cobra.Command, s *bench.Sui
 		c.notice("client unfit in %d of %d probes\n  hint: use an idle machine or more cores, or keep the engine off this machine", unfit, len(d.Probes))
 	}
 	if errors.Is(err, errInterrupted) {
-		c.notice("interrupted: %d probes kept in %s", len(d.Probes), dir)
+		c.notice("interrupted: what was found up to probe %d is kept in %s", len(d.Probes), dir)
 		return &exit{code: exitInterrupted}
 	}
 	if err != nil {

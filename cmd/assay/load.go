@@ -56,9 +56,6 @@ whole list is in docs/interop.md).`,
   assay load --url http://127.0.0.1:8000/v1 --model llama --find-capacity --need 'p99(ttft) <= 800ms' --need 'share(failed) <= 1%'`,
 		Args: f.only,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.prepare(cmd, &f); err != nil {
-				return usage(err)
-			}
 			s, err := f.suite(cmd)
 			if err != nil {
 				return usage(err)
@@ -118,6 +115,9 @@ func (f *loadFlags) define(cmd *cobra.Command) {
 // reader as a file, so that the same rules hold; faults name the flags.
 func (f *loadFlags) suite(cmd *cobra.Command) (*bench.Suite, error) {
 	if err := f.refuse(cmd); err != nil {
+		return nil, err
+	}
+	if err := f.prepare(cmd, f); err != nil {
 		return nil, err
 	}
 	w, err := f.workload(cmd)
