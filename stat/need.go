@@ -62,6 +62,9 @@ func NeedViolations(p, confidence float64, k int) int {
 // from to to: a minimum detectable effect from any of the Need functions. From
 // is where nothing can be told apart, the margin; to is the greatest effect of
 // interest, on either side of it. It is NaN when even that needs more than n.
+//
+// With the power in the place of the effect, from 0.9999 to 0.01, it gives the
+// power of n observations for one effect.
 func LeastEffect(n int, from, to float64, need func(effect float64) int) float64 {
 	if !(need(to) <= n) {
 		return math.NaN()

@@ -103,18 +103,6 @@ func invert(lo, hi, value float64, f func(float64) float64) float64 {
 	return lo + (hi-lo)/2
 }
 
-// clopperPearson is the exact interval of a share.
-func clopperPearson(k, n, tail float64) (lo, hi float64) {
-	lo, hi = 0, 1
-	if k > 0 {
-		lo = distuv.Beta{Alpha: k, Beta: n - k + 1}.Quantile(tail)
-	}
-	if k < n {
-		hi = distuv.Beta{Alpha: k + 1, Beta: n - k}.Quantile(1 - tail)
-	}
-	return lo, hi
-}
-
 func normal(p float64) float64 { return distuv.UnitNormal.Quantile(p) }
 
 func valid(confidence float64) bool { return confidence > 0 && confidence < 1 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/assay-llm/assay/stat"
 )
 
 func load(t *testing.T, file string, into any) {
@@ -104,9 +106,9 @@ func TestTangoAgreesWithItsFormula(t *testing.T) {
 // Without a pair that differs one way, the lower bound is the exact one of the
 // other way.
 func TestTangoOfOneWayIsExact(t *testing.T) {
-	_, hi := clopperPearson(3, 200, 0.025)
-	if e := Tango(0, 3, 200, 0.95); e.Lo > -hi {
-		t.Errorf("Lo = %v, want at most %v", e.Lo, -hi)
+	exact := stat.ExactShare(3, 200, 0.95)
+	if e := Tango(0, 3, 200, 0.95); e.Lo > -exact.Hi {
+		t.Errorf("Lo = %v, want at most %v", e.Lo, -exact.Hi)
 	}
 	near(t, "no pair of 50 differs", Tango(0, 0, 50, 0.95).Hi, math.Hypot(1-math.Pow(0.025, 1.0/50), 0), 0.02)
 }

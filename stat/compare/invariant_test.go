@@ -188,6 +188,10 @@ func TestLeastEffectInvertsTheNeed(t *testing.T) {
 	if e := stat.LeastEffect(3, 0, 0.01, d.Ranks); !math.IsNaN(e) {
 		t.Errorf("three cases detect %v", e)
 	}
+	power := stat.LeastEffect((Design{}).Pairs(0.1, 0.03), 0.9999, 0.01, func(p float64) int { return Design{Power: p}.Pairs(0.1, 0.03) })
+	if math.Abs(power-0.8) > 0.001 {
+		t.Errorf("the number for a power of 80 %% has a power of %v", power)
+	}
 	if n := d.Ranks(0); n != math.MaxInt {
 		t.Errorf("no effect is found with %d", n)
 	}

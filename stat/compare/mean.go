@@ -16,8 +16,9 @@ const (
 	methodFlips     = "approximate randomisation of signs over clusters"
 
 	fewClusters = 10 // below, the t interval of clusters is too short
+	fewApart    = 30 // clusters that differ from most; below, it is too short
 	exactFlips  = 16 // up to so many clusters all signs are tried
-	drawnFlips  = 9999
+	drawnFlips  = 1999
 )
 
 // Mean estimates the mean of values in clusters. For a paired comparison give
@@ -25,6 +26,11 @@ const (
 // correction G/(G-1) (CR1), the interval Student's with G-1 degrees of freedom
 // for G clusters. With fewer than 10 clusters it inverts the exact test that
 // flips the signs of whole clusters, which has no bounds below 6 at 95 %.
+//
+// Where nearly all clusters have the same mean, as when few answers differ, a
+// standard error from the others is no measure of what has not been seen yet. So
+// if at least half of them share one mean and fewer than 30 have another, there
+// is no interval; [Tango] has one for single pairs.
 func Mean(clusters [][]float64, confidence float64) stat.Estimate {
 	g := len(clusters)
 	x, err := flat(clusters)
@@ -47,6 +53,7 @@ func Mean(clusters [][]float64, confidence float64) stat.Estimate {
 		return unknown(g, confidence, methodMean, stat.CodeOver, "an infinite value has no mean; compare quantiles, or shares beyond a limit")
 	}
 	se := clusteredError(clusters, mean, n)
+	differ, _ := apart(clusters)
 	if s := spread(x, mean) / math.Sqrt(n); se > s && s > 0 {
 		e.Effective = n * (s / se) * (s / se)
 	}
@@ -55,6 +62,8 @@ func Mean(clusters [][]float64, confidence float64) stat.Estimate {
 		e.Warnings = append(e.Warnings, stat.Warning{Code: stat.CodeFew, Text: "one cluster says nothing about others; there is no interval"})
 	case !(se > 1e-14*biggest): // what rounding leaves of equal clusters
 		e.Warnings = append(e.Warnings, stat.Warning{Code: stat.CodeConstant, Text: "all clusters are equal, which is no evidence of precision; there is no interval"})
+	case differ < fewApart && differ < g:
+		e.Warnings = append(e.Warnings, stat.Warning{Code: stat.CodeFew, Text: fmt.Sprintf("%d of %d clusters differ from the others; it takes %d for an interval", differ, g, fewApart)})
 	case g < fewClusters:
 		flipBounds(&e, clusters)
 	default:
@@ -62,6 +71,26 @@ func Mean(clusters [][]float64, confidence float64) stat.Estimate {
 		e.Lo, e.Hi = mean-w, mean+w
 	}
 	return e
+}
+
+// apart counts the clusters whose mean is not the most frequent one, which it
+// gives, too; all of them if none is that of at least half.
+func apart(clusters [][]float64) (differ int, frequent float64) {
+	count, most := map[float64]int{}, 0
+	for _, c := range clusters {
+		sum := 0.0
+		for _, v := range c {
+			sum += v
+		}
+		mean := sum / float64(len(c))
+		if count[mean]++; count[mean] > most {
+			most, frequent = count[mean], mean
+		}
+	}
+	if 2*most < len(clusters) {
+		return len(clusters), math.NaN()
+	}
+	return len(clusters) - most, frequent
 }
 
 // clusteredError is the CR1 standard error of the mean of n values.
@@ -117,8 +146,11 @@ func flipBounds(e *stat.Estimate, clusters [][]float64) {
 // the margin for a test of non-inferiority. It flips the sign of whole clusters
 // at random; if the differences are symmetric around null, each pattern is as
 // likely as what was seen. Up to 16 clusters all patterns are tried and the
-// p-values are exact; otherwise 9,999 are drawn, and p = (r+1)/(9,999+1) for r
+// p-values are exact; otherwise 1,999 are drawn, and p = (r+1)/(1,999+1) for r
 // patterns at least as extreme (Noreen, Computer-intensive methods, 1989).
+//
+// Differences of which nearly all are equal are symmetric around nothing else:
+// then, with fewer than 30 others, there is no test of another null.
 func Randomise(differences [][]float64, null float64, seed uint64) Test {
 	g := len(differences)
 	x, err := flat(differences)
@@ -127,6 +159,9 @@ func Randomise(differences [][]float64, null float64, seed uint64) Test {
 		return noTest(g, methodFlips, stat.CodeUndefined, err.Error())
 	case g == 0:
 		return noTest(g, methodFlips, stat.CodeUndefined, "there are no differences")
+	}
+	if differ, frequent := apart(differences); differ < fewApart && differ < g && frequent != null {
+		return noTest(g, methodFlips, stat.CodeFew, fmt.Sprintf("%d of %d clusters differ from the others, which are not symmetric around %v; it takes %d", differ, g, null, fewApart))
 	}
 	sums := make([]float64, g)
 	seen, size := 0.0, 0.0

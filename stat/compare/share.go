@@ -35,18 +35,15 @@ func Tango(better, worse, n int, confidence float64) stat.Estimate {
 	case better < 0 || worse < 0 || better+worse > n || n < 1:
 		return unknown(n, confidence, methodTango, stat.CodeUndefined, "the pairs that differ must be among the pairs, and there must be some")
 	}
-	tail := (1 - confidence) / 2
-	z := normal(1 - tail)
+	z := normal((1 + confidence) / 2)
 	b, c, m := float64(better), float64(worse), float64(n)
 	e := stat.Estimate{Value: (b - c) / m, Confidence: confidence, N: n, Effective: m, Method: methodTango}
 	score := func(d float64) float64 { return tango(b, c, m, d) }
 	e.Lo = invert(-1, e.Value, z, score)
 	e.Hi = invert(e.Value, 1, -z, score)
 	if better+worse < exactBelow {
-		bl, bh := clopperPearson(b, m, tail)
-		cl, ch := clopperPearson(c, m, tail)
-		e.Lo = math.Min(e.Lo, e.Value-math.Hypot(b/m-bl, ch-c/m))
-		e.Hi = math.Max(e.Hi, e.Value+math.Hypot(bh-b/m, c/m-cl))
+		exact := stat.Difference(stat.ExactShare(better, n, confidence), stat.ExactShare(worse, n, confidence))
+		e.Lo, e.Hi = math.Min(e.Lo, exact.Lo), math.Max(e.Hi, exact.Hi)
 		e.Method = methodTangoExact
 	}
 	e.Lo, e.Hi = math.Max(e.Lo, -1), math.Min(e.Hi, 1)
@@ -81,12 +78,10 @@ func McNemar(better, worse int, mid bool) Test {
 		t.Warnings = append(t.Warnings, stat.Warning{Code: stat.CodeConstant, Text: "no pair differs, which is no evidence that the variants are equal"})
 		return t
 	}
-	bin := distuv.Binomial{N: float64(n), P: 0.5}
-	atMost := func(k int) float64 { return bin.CDF(float64(k)) }
-	t.Greater, t.Less = atMost(worse), atMost(better)
+	t.Greater, t.Less = stat.ChanceAtMost(worse, n, 0.5), stat.ChanceAtMost(better, n, 0.5)
 	half := 0.0
 	if mid {
-		half = bin.Prob(float64(better)) / 2
+		half = distuv.Binomial{N: float64(n), P: 0.5}.Prob(float64(better)) / 2
 		t.Greater, t.Less = t.Greater-half, t.Less-half
 	}
 	t.P = math.Min(1, 2*math.Min(t.Greater, t.Less))
