@@ -87,6 +87,7 @@ func TestCheatsAreCaught(t *testing.T) {
 		{"pads behind the end", with(func(v *vendor) { v.padBehind = true }), padsName, "one end", "", 1},
 		{"fakes the first token", with(func(v *vendor) { v.fakeFirst = " " }), firstName, "first token", "", 3},
 		{"fakes a first word", with(func(v *vendor) { v.fakeFirst = "Well" }), firstName, "start of streams", "", 1},
+		{"fakes the first token under load", with(func(v *vendor) { v.fakeFirst, v.fakeAbove, v.prefill = " ", 8, time.Millisecond }), firstName, "first token under load", "", 1},
 		{"answers junk under load", with(func(v *vendor) { v.junkAbove = 8 }), degradesName, "tasks under load", "", 3},
 		{"answers short under load", with(func(v *vendor) { v.shortAbove = 8 }), degradesName, "tasks under load", "", 1},
 		{"another build under load", with(func(v *vendor) { v.otherAbove = 8 }), obeysName, "one build", "", 1},
@@ -95,6 +96,7 @@ func TestCheatsAreCaught(t *testing.T) {
 		{"ignores n", with(func(v *vendor) { v.ignoreN = true }), obeysName, "n", "", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			for seed := range seeds(t, tt.few) {
 				v := tt.v
 				r, err := audited(t, &v, seed, Config{Budget: Quick, Context: 2048})
@@ -146,6 +148,7 @@ func TestHonestPass(t *testing.T) {
 		{"no usage", with(func(v *vendor) { v.noUsage = true }), Config{}, contract.Inconclusive, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			passed := 0
 			n := seeds(t, tt.few)
 			for seed := range n {

@@ -128,7 +128,12 @@ func sleep(ctx context.Context, d time.Duration) {
 func (a *auditor) judgeDegrades(s *answers) Probe {
 	p := Probe{Name: degradesName, Asks: degradesAsks}
 	alpha := falseAlarm / probes / 2
-	p.Checks = append(p.Checks, a.tasksUnderLoad(s.tasks, alpha), lengthUnderLoad(s, alpha))
+	c := a.tasksUnderLoad(s.tasks, alpha)
+	if taken := answered(s.loadOf); c.Grade == contract.Pass && 2*taken < a.cfg.Load {
+		c.Grade, c.Next = contract.Inconclusive, "audit with a --load that it takes"
+		c.Reason = fmt.Sprintf("of %d requests in flight as load only %d were answered: it was not under load", a.cfg.Load, taken)
+	}
+	p.Checks = append(p.Checks, c, lengthUnderLoad(s, alpha))
 	return p
 }
 
@@ -184,4 +189,14 @@ func lengthUnderLoad(s *answers, alpha float64) Check {
 	c := Check{Name: "length under load", Asks: "are answers within 10 % of their length when idle?", Supporting: true}
 	sameLength(&c, lengths(s.loadOf), lengths(s.stories), alpha, "answers have another length under load than idle")
 	return c
+}
+
+// answered counts the exchanges that have an answer.
+func answered(all []*exchange) (n int) {
+	for _, x := range all {
+		if x.usable() {
+			n++
+		}
+	}
+	return n
 }

@@ -2,6 +2,8 @@ package audit
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -86,6 +88,22 @@ func (x *exchange) gap() (first, pace float64, ok bool) {
 	return max(second-when(x.rec.First()), 0), max(when(x.rec.Last())-second, 0) / float64(events-2), true
 }
 
+// longestLater is the longest time between two outputs behind the second one.
+func (x *exchange) longestLater() (longest float64) {
+	last := 0.0
+	for i, n := 0, 0; i < len(x.rec.Events); i++ {
+		e := &x.rec.Events[i]
+		if !e.Kind.Payload() {
+			continue
+		}
+		if n++; n > 2 {
+			longest = max(longest, when(e)-last)
+		}
+		last = when(e)
+	}
+	return longest
+}
+
 func (x *exchange) payloads() (n int) {
 	for i := range x.rec.Events {
 		if x.rec.Events[i].Kind.Payload() {
@@ -147,7 +165,11 @@ func (a *asker) ask(ctx context.Context, q question) *exchange {
 		return nil
 	}
 	x := &exchange{q: q, loaded: a.loaded}
-	x.rec = record.Record{Shot: a.asked, Variant: "audit", Workload: a.probe, Stream: !q.whole, MaxTokens: q.max + a.cfg.Thinking, PromptBytes: int64(len(q.prompt))}
+	// The id goes to the server, and must not tell it which probe asks.
+	id := rand.New(rand.NewPCG(a.cfg.Seed, 1<<32+uint64(a.asked))).Uint32()
+	x.rec = record.Record{
+		Shot: a.asked, Variant: fmt.Sprintf("%08x", id), Workload: "chat", Stream: !q.whole, MaxTokens: q.max + a.cfg.Thinking, PromptBytes: int64(len(q.prompt)),
+	}
 	a.asked++
 	a.mu.Unlock()
 

@@ -57,8 +57,8 @@ func (a *auditor) askAgreements(ctx context.Context) (out []agreement) {
 
 func (a *auditor) judgeFirst(s *answers) Probe {
 	p := Probe{Name: firstName, Asks: firstAsks}
-	alpha := falseAlarm / probes / 2
-	p.Checks = append(p.Checks, firstTime(s.starts, alpha), a.sameStart(s.agrees, alpha))
+	alpha := falseAlarm / probes / 3
+	p.Checks = append(p.Checks, firstTime(s.starts, alpha), a.firstUnderLoad(s, alpha), a.sameStart(s.agrees, alpha))
 	return p
 }
 
@@ -97,6 +97,51 @@ func firstTime(pairs []pair, alpha float64) Check {
 		c.Grade, c.Next = contract.Inconclusive, "give a larger --context"
 		c.Reason = fmt.Sprintf("a long prompt adds %.3g ms in all: too little to see whether the first token waits for it", median(added)*1e3)
 	}
+	return c
+}
+
+// firstUnderLoad looks for first tokens that are sent at once only when there is a
+// queue to hide: the wait then is behind the first token. On an honest server the
+// first wait behind a token is one of many, and seldom the longest; those who were
+// sent in one burst at the beginning of the load are left out, as the first tokens
+// of others come between theirs.
+func (a *auditor) firstUnderLoad(s *answers, alpha float64) Check {
+	const name, asks = "first token under load", "does load delay the first token rather than the second?"
+	burst := map[*exchange]bool{}
+	for _, x := range s.loadOf {
+		burst[x] = true
+	}
+	var ttfts, gaps []float64
+	for _, x := range s.stories {
+		if !x.usable() {
+			continue
+		}
+		t, ok := x.ttft()
+		if g, _, more := x.gap(); ok && more {
+			ttfts, gaps = append(ttfts, t), append(gaps, g)
+		}
+	}
+	var t tally
+	for _, x := range a.all {
+		if !x.loaded || burst[x] || len(ttfts) == 0 {
+			continue
+		}
+		first, ok := x.ttft()
+		gap, _, more := x.gap()
+		if !ok || !more {
+			continue
+		}
+		added, behind := first-median(ttfts), gap-median(gaps)
+		t.add(x, gap > x.longestLater() && behind > max(added, noise),
+			fmt.Sprintf("first token after %.4g ms, the second %.4g ms later; idle %.4g ms and %.4g ms", first*1e3, gap*1e3, median(ttfts)*1e3, median(gaps)*1e3))
+	}
+	if t.of == 0 {
+		c := undecided(name, asks, "no answers under load came in four pieces or more", "")
+		c.Supporting = true
+		return c
+	}
+	c := test{.5, .5, alpha}.check(name, asks, &t, "under load something is sent at once, and the wait is behind it", "take the time to the second token as its time to first token")
+	c.Supporting = true
 	return c
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/llm"
-	"github.com/assay-llm/assay/sim"
 	"github.com/assay-llm/assay/stat"
 )
 
@@ -191,20 +190,38 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestSimIsInconclusive holds that an engine that cannot do tasks passes nothing
-// that rests on them.
-func TestSimIsInconclusive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := simulated(t, sim.Config{})
-		for _, name := range []string{truncatesName, degradesName, obeysName} {
-			if p := r.probe(name); p.Grade != contract.Inconclusive {
-				t.Errorf("%s: %s (%s)", p.Name, p.Grade, p.Reason)
+// TestSimNeverFails audits an engine that batches, queues and prefills in chunks as
+// real ones do. It cannot do tasks, and passes nothing that rests on them.
+func TestSimNeverFails(t *testing.T) {
+	const cached = `{model: 8b, gpu: h100, weights: fp8, jitter: 10%}`
+	for _, config := range []string{
+		`{}`, cached,
+		`{model: 8b, gpu: h100, prefix_cache: false, token_budget: 256, max_seqs: 4, jitter: 20%}`,
+		`{model: 70b, gpu: h100, gpus: 4, tokens_per_event: 3, output: {stop: 40%}, jitter: 5%}`,
+		`{step: {base: 8ms, prefill: 100us}, reasoning: 30%, usage: every}`,
+		`{step: 10ms, usage: never, faults: {stall: 2%, for: 2s}}`,
+		`{step: 10ms, faults: {error_before: 3%, reset: 3%, truncate: 3%}}`,
+	} {
+		t.Run(config, func(t *testing.T) {
+			t.Parallel()
+			for seed := range seeds(t, 1) {
+				synctest.Test(t, func(t *testing.T) {
+					r := simulated(t, config, seed)
+					for _, name := range []string{truncatesName, degradesName, obeysName} {
+						if p := r.probe(name); p.Grade != contract.Inconclusive {
+							t.Errorf("%s: %s (%s)", p.Name, p.Grade, p.Reason)
+						}
+					}
+					if r.Grade == contract.Fail {
+						t.Error(show(r))
+					}
+					if p := r.probe(cachesName); config == cached && !strings.Contains(p.Checks[1].Reason, "usage.cached_tokens owns up to it") {
+						t.Errorf("%s: %s", p.Checks[1].Name, p.Checks[1].Reason)
+					}
+				})
 			}
-		}
-		if p := r.probe(cachesName); p.Grade != contract.Pass {
-			t.Errorf("%s: %s (%s)\n%s", p.Name, p.Grade, p.Reason, show(r))
-		}
-	})
+		})
+	}
 }
 
 func TestCounted(t *testing.T) {
@@ -221,5 +238,18 @@ func TestCounted(t *testing.T) {
 	}
 	if n := blankBytes("a      \u200b\u200b"); n != 5+6 {
 		t.Errorf("%d blank bytes, want 11", n)
+	}
+}
+
+// TestRefusedLoadIsNoLoad holds that tasks which are solved while the load is
+// refused do not pass for tasks under load.
+func TestRefusedLoadIsNoLoad(t *testing.T) {
+	v := with(func(v *vendor) { v.takes = 3 })
+	r, err := audited(t, &v, 1, Config{Budget: Quick, Context: 2048})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := r.probe(degradesName); p.Grade != contract.Inconclusive {
+		t.Errorf("%s: %s (%s)", p.Name, p.Grade, p.Reason)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/corpus"
 	"github.com/assay-llm/assay/llm"
@@ -59,10 +60,12 @@ type vendor struct {
 	padWord       int     // times that the last word is repeated
 	padBehind     bool    // text behind finish_reason
 	fakeFirst     string  // sent at once
+	fakeAbove     int     // … if more are in flight
 	junkAbove     int     // more in flight get junk
 	shortAbove    int     // more in flight get short answers
 	otherAbove    int     // more in flight get another build
 	otherModel    float64 // share of requests answered by another model
+	takes         int     // stories in flight at once; more get 429
 	spit          string  // behind each answer
 	dies          int     // refuses all connections' requests after so many
 	ignoreStop    bool
@@ -161,6 +164,10 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	others := v.inFlight - 1
 	v.mu.Unlock()
 	defer func() { v.mu.Lock(); v.inFlight--; v.mu.Unlock() }()
+	if v.takes > 0 && others >= v.takes && strings.Contains(prompt, "Write a story") {
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
 	v.answer(r.Context(), w, q, prompt, tokens, others)
 }
 
@@ -377,7 +384,7 @@ func (s *stream) send(ctx context.Context, out []string, finish string, usage *l
 	}
 	s.w.Header().Set("Content-Type", "text/event-stream")
 	s.event(func(c *llm.Chunk) { c.Role = "assistant" })
-	if v.fakeFirst != "" {
+	if v.fakeFirst != "" && s.others >= v.fakeAbove {
 		v.wait(ctx, 2*time.Millisecond, 0)
 		s.event(func(c *llm.Chunk) { c.Content = v.fakeFirst })
 	}
@@ -448,8 +455,12 @@ func auditHandler(ctx context.Context, t *testing.T, h http.Handler, seed uint64
 }
 
 // simulated audits the simulated engine.
-func simulated(t *testing.T, c sim.Config) *Report {
+func simulated(t *testing.T, text string, seed uint64) *Report {
 	t.Helper()
+	c := sim.Config{Seed: seed}
+	if err := config.Decode("sim", []byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
 	s, err := sim.NewServer(c)
 	if err != nil {
 		t.Fatal(err)
@@ -458,7 +469,7 @@ func simulated(t *testing.T, c sim.Config) *Report {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Run(ctx) }) // ends with the audit
-	r, err := auditHandler(ctx, t, s, 1, Config{Budget: Quick})
+	r, err := auditHandler(ctx, t, s, seed, Config{Budget: Quick})
 	cancel()
 	wg.Wait()
 	if err != nil {
