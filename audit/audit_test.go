@@ -10,13 +10,14 @@ import (
 	"github.com/assay-llm/assay/contract"
 )
 
-// seeds is how many audits of each vendor a test runs: few, and if ASSAY_SLOW is
-// set 20 of the vendors that have more than one, and 8 of the others.
+// seeds is how many audits of each vendor a test runs: few; if ASSAY_SLOW is set 20
+// of the vendors that have more than one, and 8 of the others; if it is "full" 20 of
+// all.
 func seeds(t *testing.T, few uint64) uint64 {
-	switch slow := os.Getenv("ASSAY_SLOW") != ""; {
-	case slow && few > 1:
+	switch slow := os.Getenv("ASSAY_SLOW"); {
+	case slow == "full", slow != "" && few > 1:
 		return 20
-	case slow:
+	case slow != "":
 		return 8
 	}
 	t.Logf("ASSAY_SLOW is not set: %d seeds instead of 20 or 8", few)
@@ -140,6 +141,7 @@ func TestHonestPass(t *testing.T) {
 		{"heavy tails", with(func(v *vendor) { v.tails, v.noise = .03, .2 }), Config{}, contract.Inconclusive, 2},
 		{"very noisy", with(func(v *vendor) { v.noise, v.tails, v.prefill = .7, .05, time.Microsecond }), Config{}, contract.Inconclusive, 1},
 		{"nondeterministic", with(func(v *vendor) { v.unsteady = .3 }), Config{}, contract.Inconclusive, 2},
+		{"hardly deterministic", with(func(v *vendor) { v.unsteady = .7 }), Config{}, contract.Inconclusive, 2},
 		{"makes mistakes", with(func(v *vendor) { v.mistakes = .15 }), Config{}, contract.Inconclusive, 1},
 		{"whole streams", with(func(v *vendor) { v.whole = true }), Config{}, contract.Inconclusive, 1},
 		{"cannot do tasks", with(func(v *vendor) { v.helpless = true }), Config{}, contract.Inconclusive, 1},

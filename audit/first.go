@@ -8,6 +8,7 @@ import (
 
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/corpus"
+	"github.com/assay-llm/assay/stat"
 )
 
 const (
@@ -149,9 +150,11 @@ func median(values []float64) float64 {
 	return slices.Sorted(slices.Values(values))[len(values)/2]
 }
 
-// sameStart holds the first event of a stream that is not blank to the beginning
-// of the whole answer to the same prompt, where whole answers agree with each
-// other. Blanks before it only times can judge: some servers strip whole answers.
+// sameStart compares the first event of a stream that is not blank with the
+// beginning of two whole answers to the same prompt. Where one of the three begins
+// otherwise than the other two, it is the stream in a third of the cases on an
+// honest server, however unsteady its answers are. Blanks before the first word only
+// times can judge: some servers strip whole answers.
 func (a *auditor) sameStart(all []agreement, alpha float64) Check {
 	var t tally
 	unsteady := 0
@@ -164,29 +167,25 @@ func (a *auditor) sameStart(all []agreement, alpha float64) Check {
 		if thought {
 			whole, again = g.whole.Reasoning, g.again.Reasoning
 		}
-		opening = strings.TrimLeft(opening, " \n\t")
-		whole, again = strings.TrimLeft(whole, " \n\t"), strings.TrimLeft(again, " \n\t")
-		if opening == "" || whole == "" {
+		opening, whole, again = strings.TrimLeft(opening, blanks), strings.TrimLeft(whole, blanks), strings.TrimLeft(again, blanks)
+		if opening == "" || whole == "" || again == "" {
 			continue
 		}
-		if whole[:min(len(opening), len(whole))] != again[:min(len(opening), len(again))] {
+		first, second := strings.HasPrefix(whole, opening), strings.HasPrefix(again, opening)
+		agree := whole[:min(len(opening), len(whole))] == again[:min(len(opening), len(again))]
+		if first != second {
 			unsteady++
-			continue
 		}
-		t.add(g.stream, !strings.HasPrefix(whole, opening), fmt.Sprintf("the stream begins with %s, the whole answer (%s) with %s", a.quote(opening), g.whole.id, a.quote(whole)))
+		t.add(g.stream, !first && !second && agree, fmt.Sprintf("the stream begins with %s, two whole answers (%s, %s) with %s", a.quote(opening), g.whole.id, g.again.id, a.quote(whole)))
 	}
-	const name, asks = "start of streams", "does a stream begin as the whole answer to the same prompt at temperature 0?"
-	if t.of == 0 {
-		c := undecided(name, asks, "no prompts got an answer both ways that could be compared", "see why requests failed")
-		if unsteady > 0 {
-			c.Reason, c.Next = "whole answers to one prompt do not agree with each other at temperature 0", "ask for greedy sampling that works"
-		}
-		return c
+	c := test{1, .5, alpha}.check("start of streams", "does a stream begin as whole answers to the same prompt at temperature 0?", &t, "", "")
+	if t.hits > 0 && stat.ChanceAtLeast(t.hits, t.hits+unsteady, 1./3) <= alpha {
+		c.Grade, c.Evidence, c.Next = contract.Fail, t.evidence, "take the first token that is part of the answer"
+		c.Reason = fmt.Sprintf("streams begin with something that is not the beginning of the answer (%d of %d)", t.hits, t.of)
 	}
-	c := test{.1, .5, alpha}.check(name, asks, &t, "streams begin with something that is not the beginning of the answer",
-		"take the first token that is part of the answer")
-	if c.Grade != contract.Fail {
-		c.Figures = append(c.Figures, share("whole answers that differ at their start", unsteady, unsteady+t.of))
-	}
+	c.Figures = append(c.Figures, share("a whole answer that begins otherwise than the stream and the other one", unsteady, t.of))
 	return c
 }
+
+// blanks are cut off before beginnings are compared.
+const blanks = " \n\t"

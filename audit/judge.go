@@ -132,7 +132,7 @@ func (t test) check(name, asks string, of *tally, found, next string) Check {
 			c.Reason = fmt.Sprintf("none of only %d: too few to rule it out", of.of)
 		}
 	default:
-		c.Reason = fmt.Sprintf("%d of %d", of.hits, of.of)
+		c.Reason = fmt.Sprintf("found in %d of %d", of.hits, of.of)
 	}
 	return c
 }

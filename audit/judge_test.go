@@ -253,3 +253,27 @@ func TestRefusedLoadIsNoLoad(t *testing.T) {
 		t.Errorf("%s: %s (%s)", p.Name, p.Grade, p.Reason)
 	}
 }
+
+// FuzzAnswerText reads hostile answers as the checks do.
+func FuzzAnswerText(f *testing.F) {
+	for _, s := range []string{"", "1 2 3", "\x1b[2J\xff\xfe 7", strings.Repeat("indeed ", 9), "</s><|im_end|>", "a\u200b\u3164  \n", "sk-key 99999999999999999999"} {
+		f.Add(s)
+	}
+	a := &auditor{cfg: Config{Target: llm.Target{Key: "sk-key"}}}
+	f.Fuzz(func(t *testing.T, text string) {
+		if n := counted(text); n < 0 || n > len(text) {
+			t.Errorf("counted(%q) = %d", text, n)
+		}
+		if n := blankBytes(text); n < 0 || n > 3*len(text) { // a byte that is no text counts as U+FFFD
+			t.Errorf("blankBytes(%q) = %d", text, n)
+		}
+		if n := loopAtEnd(text); n > len(text) {
+			t.Errorf("loopAtEnd(%q) = %d", text, n)
+		}
+		if q := a.quote(text); strings.Contains(q, "sk-key") || strings.ContainsAny(q, "\x1b\n") || len(q) > 700 {
+			t.Errorf("quote(%q) = %s", text, q)
+		}
+		hasNumber(text, "12")
+		endMarks.FindAllString(text, -1)
+	})
+}

@@ -77,7 +77,7 @@ func (a *auditor) recount(e *echoes, alpha float64) Check {
 			continue
 		}
 		ratios = append(ratios, float64(claimed)/back)
-		t.add(pair.answer, float64(claimed) > 1.1*back+4, fmt.Sprintf("%d tokens claimed; the same text has %.0f as a prompt", claimed, back))
+		t.add(pair.answer, float64(claimed) > 1.1*back+hiddenTokens, fmt.Sprintf("%d tokens claimed; the same text has %.0f as a prompt", claimed, back))
 	}
 	if t.of == 0 {
 		return undecided(name, asks, "the server tells no usage that can be compared", "have usage sent (stream_options.include_usage)")

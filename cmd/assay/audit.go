@@ -17,6 +17,7 @@ import (
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/llm"
+	"github.com/assay-llm/assay/record"
 )
 
 // auditFlags say whom to audit, and how.
@@ -208,6 +209,9 @@ func auditText(w io.Writer, r *audit.Report) error {
 	fmt.Fprintf(&b, "%s, model %q, seed %d: %d requests, %d answered, in %s\n", r.URL, r.Model, r.Seed, r.Asked.Requests, r.Asked.Answered, r.Elapsed.Round(time.Second))
 	for _, f := range r.Asked.Failures {
 		fmt.Fprintf(&b, "%d failed as %s: %s (%s)\n", f.Count, f.Outcome, f.Says, f.Request)
+		if f.Outcome == string(record.EmptyOutput) {
+			b.WriteString("  hint: does the model think first? give it room by --thinking-tokens 2000\n")
+		}
 	}
 	if n := r.Asked.Disturbed; n > 0 {
 		fmt.Fprintf(&b, "%d answers are left out of all times, since this machine itself stood still meanwhile\n", n)
