@@ -65,7 +65,8 @@ type Config struct {
 // Progress is where an audit stands.
 type Progress struct {
 	Probe     string
-	Asked, Of int64 // requests, without those of the load
+	Asked, Of int64         // requests, without those of the load
+	About     time.Duration // that the whole will take, at the pace of the first answers; 0: not known yet
 }
 
 // The bounds of Config.
@@ -226,7 +227,8 @@ type auditor struct {
 
 	planned int64
 	perWord float64 // tokens of a word, at least 1
-	able    tally   // short tasks when nothing else went on: can the model do them?
+	about   time.Duration
+	able    tally // short tasks when nothing else went on: can the model do them?
 
 	mu     sync.Mutex
 	asked  int64
@@ -250,11 +252,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	defer client.Close()
 	if err := client.Probe(ctx); err != nil {
-		return nil, err
+		return nil, because(ctx, err)
 	}
 	a := &auditor{cfg: cfg, n: budgets[cfg.Budget], client: client, epoch: time.Now(), planned: cfg.Plan().Requests, perWord: 1}
 	if _, err := client.Open(ctx, 1); err != nil {
-		return nil, err
+		return nil, because(ctx, err)
 	}
 	if err := a.warmUp(ctx); err != nil {
 		return nil, err
@@ -271,8 +273,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	answers := a.ask(ctx)
 	stop()
 	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+	if err := because(ctx, nil); err != nil {
+		return nil, err
 	}
 	a.disturbed(monitor.Certificate(nil).Seconds)
 	r := a.report()
@@ -280,6 +282,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r.Lengths = lengths(answers.stories)
 	r.grade()
 	return report.Scrub(r), nil
+}
+
+// because is the cause with which ctx ended, else err.
+func because(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // warmUps are the questions before the audit: they bring up connections and
@@ -304,6 +314,7 @@ func (a *auditor) warmUp(ctx context.Context) error {
 			tokens[long], count[long] = tokens[long]+float64(n), count[long]+1
 		}
 	}
+	a.estimate()
 	if grown := (tokens[1]/count[1] - tokens[0]/count[0]) / wordsMore; grown > 1 { // not NaN
 		a.perWord = min(grown, 8)
 	}
@@ -311,6 +322,21 @@ func (a *auditor) warmUp(ctx context.Context) error {
 	a.all = slices.DeleteFunc(a.all, (*exchange).usable) // what was answered is not judged
 	a.mu.Unlock()
 	return nil
+}
+
+// estimate guesses by the warm-ups how long the audit will take.
+func (a *auditor) estimate() {
+	var first, pace []float64
+	for _, x := range a.all {
+		t, ok := x.ttft()
+		if p, more := perToken(x); ok && more {
+			first, pace = append(first, t), append(pace, p)
+		}
+	}
+	if len(first) > 0 {
+		p := a.cfg.Plan()
+		a.about = time.Duration((float64(p.Requests)*median(first) + float64(p.OutputTokens)*median(pace)) * float64(time.Second))
+	}
 }
 
 // wordsMore is how much longer half of the warm-ups are: their usage tells how
@@ -388,8 +414,9 @@ func (a *auditor) judge(s *answers) []Probe {
 }
 
 func (a *auditor) report() *Report {
+	url, _, _ := strings.Cut(a.client.String(), " (")
 	r := &Report{
-		Schema: Schema, URL: a.client.String(), Model: a.cfg.Target.Model, API: a.cfg.Target.API, Start: a.epoch.Round(0).UTC(),
+		Schema: Schema, URL: url, Model: a.cfg.Target.Model, API: a.cfg.Target.API, Start: a.epoch.Round(0).UTC(),
 		Elapsed: time.Since(a.epoch), Seed: a.cfg.Seed, Declared: a.cfg.CachingDeclared, Plan: a.cfg.Plan(),
 		Asked: Asked{ByOutcome: map[string]int64{}, Failures: a.failures()},
 	}

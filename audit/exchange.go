@@ -203,7 +203,7 @@ func (a *asker) ask(ctx context.Context, q question) *exchange {
 	}
 	a.own++
 	if a.cfg.Watch != nil {
-		a.cfg.Watch(Progress{Probe: a.probe, Asked: a.own, Of: a.planned})
+		a.cfg.Watch(Progress{Probe: a.probe, Asked: a.own, Of: a.planned, About: a.about})
 	}
 	return x
 }

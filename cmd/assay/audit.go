@@ -184,8 +184,15 @@ func readAudit(file string) (*audit.Report, error) {
 // auditing shows where an audit stands: on a terminal often, elsewhere a line a
 // probe.
 func (c *console) auditing() func(audit.Progress) {
-	width, last, probe := terminal(c.err), time.Time{}, ""
+	width, last, probe, told := terminal(c.err), time.Time{}, "", false
 	return func(p audit.Progress) {
+		if p.About > 0 && !told {
+			told = true
+			if width > 0 {
+				fmt.Fprint(c.err, "\r\x1b[K")
+			}
+			c.notice("at the pace of the first answers up to about %s", p.About.Round(time.Second))
+		}
 		switch {
 		case width > 0 && (time.Since(last) > refresh || p.Asked >= p.Of):
 			last = time.Now()

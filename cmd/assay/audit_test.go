@@ -54,7 +54,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("schema %v", top["schema"])
 	}
 	undocumented(t, audit.Schema, top, string(page))
-	if !strings.Contains(notes.String(), "assay: task, from request ") {
+	if !strings.Contains(notes.String(), "assay: at the pace of the first answers up to about ") || !strings.Contains(notes.String(), "assay: task, from request ") {
 		t.Errorf("progress:\n%s", &notes)
 	}
 }
