@@ -292,7 +292,7 @@ const apart = .02
 // accounts are apart it adds a note.
 func Reconcile(side *record.EngineSide, records []record.Record) {
 	var ttft, prompt, cached, output float64
-	var seen, first, ended, promptTold, cachedTold, outputTold int
+	var seen, cut, first, ended, promptTold, cachedTold, outputTold int
 	for i := range records {
 		r := &records[i]
 		if r.Phase != record.Measured || r.Variant != side.Variant || r.Workload != side.Workload {
@@ -305,8 +305,12 @@ func Reconcile(side *record.EngineSide, records []record.Record) {
 				first++
 			}
 		}
-		if r.Success() {
+		switch {
+		case r.Success():
 			ended++
+		case r.Outcome == record.ClientCancelled:
+			cut++
+			continue // what it cost nobody tells
 		}
 		if n, ok := r.Prompt.N(); ok {
 			prompt += float64(n)
@@ -328,10 +332,11 @@ func Reconcile(side *record.EngineSide, records []record.Record) {
 	if first > 0 {
 		v["client_ttft_seconds_mean"] = ttft / float64(first)
 	}
-	if promptTold == seen {
+	told := seen - cut
+	if told > 0 && promptTold == told {
 		v["usage_prompt_tokens"] = prompt
 	}
-	if promptTold == seen && cachedTold == seen {
+	if told > 0 && promptTold == told && cachedTold == told {
 		v["usage_cached_tokens"] = cached
 		ratio(v, "usage_cached_ratio", "usage_cached_tokens", "usage_prompt_tokens")
 	}

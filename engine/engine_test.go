@@ -417,6 +417,8 @@ func TestReconcile(t *testing.T) {
 	failed := made(0, 300)
 	failed.Outcome = record.StallTimeout
 	silent := made(-1, 300)
+	cancelled := made(-1, 0)
+	cancelled.Outcome, cancelled.Prompt = record.ClientCancelled, 0
 	for name, c := range map[string]struct {
 		values  map[string]float64
 		records []record.Record
@@ -446,6 +448,18 @@ func TestReconcile(t *testing.T) {
 			[]record.Record{made(0, 300), made(0, 300)},
 			map[string]float64{"usage_cached_tokens": 0, "usage_cached_ratio": 0},
 			"cached prompt tokens",
+		},
+		"cancelled ones tell nothing": {
+			map[string]float64{"prompt_computed_tokens": 700},
+			[]record.Record{made(100, 300), cancelled, made(100, 300)},
+			map[string]float64{"usage_prompt_tokens": 600, "usage_cached_tokens": 200, "usage_cached_ratio": 1. / 3, "prompt_cached_tokens": unknown, "prefix_hit_ratio": unknown},
+			"",
+		},
+		"nothing but cancelled ones": {
+			map[string]float64{"prompt_computed_tokens": 700},
+			[]record.Record{cancelled},
+			map[string]float64{"usage_prompt_tokens": unknown, "usage_cached_ratio": unknown},
+			"",
 		},
 		"usage without cache": {
 			map[string]float64{"prompt_tokens": 600, "prompt_cached_tokens": 400},

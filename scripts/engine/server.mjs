@@ -88,7 +88,7 @@ const fingerprint = `llama.cpp-${llama.llamaCppRelease?.release ?? "unknown"}`;
 const started = Math.floor(Date.now() / 1000);
 
 // totals is what /metrics tells; a request counts when it has ended.
-const totals = {promptTokens: 0, cachedTokens: 0, promptMs: 0, predictedTokens: 0, predictedMs: 0, maxTokens: 0, aborted: 0, abortMs: 0};
+const totals = {promptTokens: 0, cachedTokens: 0, promptMs: 0, predictedTokens: 0, predictedMs: 0, maxTokens: 0, aborted: 0, abortedCached: 0, abortMs: 0};
 
 /**
  * Slots hands the engine's sequences to requests, first come, first served, and
@@ -428,6 +428,7 @@ async function complete(request, response, chat) {
         count(order, clock);
         if (finish === "abort") {
             totals.aborted++;
+            totals.abortedCached += clock.predicted > 0 ? clock.cached : 0;
             totals.abortMs = Math.max(totals.abortMs, performance.now() - leftAt);
             return;
         }
@@ -461,6 +462,7 @@ function metrics() {
         ["predicted_tokens_seconds", "gauge", "Average generation throughput in tokens/s.", rate(totals.predictedTokens, totals.predictedMs)],
         ["prompt_tokens_cached_total", "counter", "Number of prompt tokens that a sequence still held.", totals.cachedTokens],
         ["requests_aborted_total", "counter", "Number of requests whose client left while they ran.", totals.aborted],
+        ["prompt_tokens_cached_aborted_total", "counter", "Number of the cached prompt tokens that belonged to aborted requests.", totals.abortedCached],
         ["abort_seconds_max", "gauge", "Longest time from a client's leaving to the end of its work.", totals.abortMs / 1000],
         ["requests_processing", "gauge", "Number of requests processing.", slots.busy],
         ["requests_deferred", "gauge", "Number of requests deferred.", slots.waiting],
