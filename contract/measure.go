@@ -135,6 +135,7 @@ func (j *judge) scope(variant, workload string, labels map[string]string) scope 
 func gather(e Evidence, variant, workload string, labels map[string]string) scope {
 	s := scope{variant: variant, counts: Counts{Variant: variant}, memo: &memo{read: map[string]readOff{}, samples: map[string]*stat.Sample{}, sliced: map[string]*slicedAmount{}, told: map[string]toldAmounts{}, totals: map[string]float64{}}}
 	only := workload
+	s.records = make([]*record.Record, 0, len(e.Records)/2)
 	for i := range e.Records {
 		r := &e.Records[i]
 		if r.Phase != record.Measured || r.Variant != variant || workload != "" && r.Workload != workload || !has(r.Labels, labels) {
@@ -319,10 +320,7 @@ func (s *scope) values(m record.Metric) []float64 {
 
 func (s *scope) valuesOf(m record.Metric) []float64 {
 	s.counts.Missing, s.counts.Undefined, s.counts.Aside = 0, 0, 0
-	var to []float64
-	if m.Indicator {
-		to = make([]float64, 0, len(s.records))
-	}
+	to := make([]float64, 0, len(s.records))
 	for _, r := range s.records {
 		if !m.Indicator && !r.Success() {
 			if !m.Always {
