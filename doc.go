@@ -27,6 +27,8 @@
 //     byte left the socket.
 //   - Run: a directory: manifest (all that is needed to repeat it), records,
 //     verdict, report.
+//   - Capacity, Probe: the rates between which a service stops bearing its load,
+//     as a search finds them; one run of that search, at one rate.
 //   - Block: a stretch of the plan that one variant serves alone; the blocks of
 //     two variants interleave A B B A so that drift of the machine hits both.
 //   - Estimate: a statistic over records with its interval, its n and its

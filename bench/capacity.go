@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/assay-llm/assay/config"
@@ -47,6 +48,9 @@ func FindCapacity(ctx context.Context, s *Suite, q Search, o Options) (*report.C
 	}
 	if o.Notice == nil {
 		o.Notice = func(string, ...any) {}
+	}
+	if !q.sweep() {
+		s = s.bearing()
 	}
 	doc, err := newCapacity(s, &q, o)
 	if err != nil {
@@ -95,12 +99,36 @@ func newCapacity(s *Suite, q *Search, o Options) (*report.Capacity, error) {
 	}
 	doc.ProbeConfidence = q.Confidence
 	if !q.sweep() {
-		doc.ProbeConfidence = min(1-(1-q.Confidence)/float64(q.Probes*(clauses+1)), 0.9999)
+		doc.ProbeConfidence = 1 - (1-q.Confidence)/float64(q.Probes*(clauses+1))
 	}
 	if o.Seed != nil {
 		doc.Seed = *o.Seed
 	}
 	return doc, nil
+}
+
+// mostFailing is the share of failed requests up to which a rate may be said to
+// be borne when the contract does not say.
+const mostFailing = "share(failed) <= 2%"
+
+// bearing returns the suite with a clause on failed requests, if its contract has
+// none: a service that turns away what it cannot serve in time keeps every limit
+// on the rest.
+func (s *Suite) bearing() *Suite {
+	c := s.Contract.Contract
+	if c == nil || len(c.Clauses) == 0 || slices.ContainsFunc(c.Clauses, func(c contract.Clause) bool {
+		return c.Need.Quantity.Metric == "failed" || c.Need.Quantity.Metric == "completed"
+	}) {
+		return s
+	}
+	need, err := contract.ParseNeed(mostFailing)
+	if err != nil {
+		panic("capacity: " + err.Error())
+	}
+	with, own := *s, *c
+	own.Clauses = append(slices.Clone(c.Clauses), contract.Clause{Need: need})
+	with.Contract.Contract = &own
+	return &with
 }
 
 // rateOf is the rate that a workload's arrivals have, to be changed; nil if they
@@ -333,12 +361,15 @@ func IsCapacity(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// mostNeeded is how many requests the quantiles of the clauses need for a bound.
+// mostNeeded is how many requests the clauses need for a bound: quantiles that
+// many on either side of them, small shares that none of them can be such.
 func mostNeeded(clauses []contract.Clause, confidence float64) (n int) {
 	for _, c := range clauses {
 		n = max(n, mostNeeded(c.All, confidence), mostNeeded(c.Any, confidence))
 		if q := c.Need.Quantity; q.Stat == "quantile" {
 			n = max(n, quantileNeeds(q.P, confidence))
+		} else if limit := c.Need.Limit.Value; q.Stat == "share" && limit > 0 && limit < 0.5 {
+			n = max(n, int(1.4*math.Log(1/(1-confidence))/limit)) // Wilson's bound at none, nearly
 		}
 	}
 	return n

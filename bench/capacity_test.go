@@ -153,6 +153,7 @@ func TestSearchOfWrongEngines(t *testing.T) {
 		{"fails everything", "{step: 5ms, faults: {error_before: 100%}}", "p90(ttft) <= 1s", Search{Start: 10, Probes: 4}, "fail", "and 1.25/s and above do not"},
 		{"fails one in five", "{step: 5ms, faults: {error_before: 20%}}", "share(failed) <= 1%", Search{Start: 20, Probes: 3}, "fail", "above do not"},
 		{"bears all that is tried", "{step: 1ms}", "p90(ttft) <= 1s", Search{Start: 10, MaxRate: 40}, "inconclusive", "its upper end is open"},
+		{"sheds what it cannot serve", "{step: 12500us, max_seqs: 1, queue_limit: 2, prefix_cache: false}", "p50(ttft) <= 1s", Search{Start: 60, Probes: 3}, "pass", "between 30/s and 42.43/s"},
 		{"little time", oneSlot, "p90(ttft) <= 1s", Search{Start: 10, MaxTime: 25 * time.Second}, "inconclusive", "at least"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -179,7 +180,7 @@ func TestSearchInterrupted(t *testing.T) {
 		o := bubble(t, oneSlot)
 		cause := errors.New("interrupted")
 		ctx, stop := context.WithCancelCause(t.Context())
-		time.AfterFunc(20*time.Second, func() { stop(cause) }) // in the second probe
+		time.AfterFunc(70*time.Second, func() { stop(cause) }) // in the second probe; the first one lasts a minute
 		d, dir, err := FindCapacity(ctx, aimed(t, "constant: 1/s", 2, "{need: p90(ttft) <= 1s}"), Search{Start: 10, For: 15 * time.Second}, o)
 		if !errors.Is(err, cause) || d == nil {
 			t.Fatalf("%v, %v; want the cause and what there is", d, err)

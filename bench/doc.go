@@ -8,6 +8,9 @@
 // and report. [Open] reads a run directory back and computes the same verdict
 // and report from its records.
 //
+// [FindCapacity] makes many runs, at one rate each, and says between which two the
+// capacity of a service lies.
+//
 // The run directory is the result; nothing that a report shows is kept only in
 // memory. It holds manifest.json, records.parquet (records.journal while the run
 // is alive, or after a crash), verdict.json, report.json and report.html.

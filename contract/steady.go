@@ -36,17 +36,20 @@ const (
 )
 
 // FindSteady looks for the steady state of the measured requests within a window;
-// records outside of it do no harm. Users is how many virtual users a closed loop has; 0 means an open one. The
-// confidence is that of the two-sided interval of the drift.
+// records outside of it do no harm. Users is how many virtual users a closed loop
+// has; 0 means an open one. The confidence is that of the two-sided interval of
+// the drift.
 //
 // The warm-up is over when the number in flight (its averages over 200 equal
 // times) and the times to first token have become steady by [stat.FindSteady],
 // and the beginning is past. One of the two series may look unsteady, since either
-// does by chance now and then; if both do, there is no steady state. The beginning of an open loop is
-// twice the time that nine of its first ten answers took: until then requests
-// pile up even in an engine that can take them. That of a closed loop is over
-// when every user has had one answer, since they all started together. If all
-// that takes more than half of the window, there is no steady state in it.
+// does by chance now and then; if both do, there is no steady state.
+//
+// The beginning of an open loop is twice the time that nine of its first ten
+// answers took: until then requests pile up even in an engine that can take them.
+// That of a closed loop is over when every user has had one answer, since they all
+// started together. If all that takes more than half of the window, there is no
+// steady state in it.
 func FindSteady(records []*record.Record, w record.Window, users int, confidence float64) Steady {
 	in := within(records, w)
 	length, ok := w.End.Sub(w.Start)
@@ -85,7 +88,7 @@ func FindSteady(records []*record.Record, w record.Window, users int, confidence
 	}
 	switch s.Found = found && start <= middle; {
 	case !s.Found:
-		s.Why = unsteady + " had not become steady by the middle of the " + about3(length).String() + " measured"
+		s.Why = cmp.Or(unsteady, what) + " had not become steady by the middle of the " + about3(length).String() + " measured"
 		start = middle
 	case start > 0:
 		s.Why = what
