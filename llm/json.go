@@ -53,6 +53,10 @@ func (c *chunk) enter() (key []byte, more bool) {
 }
 
 func (c *chunk) next() (key []byte, more bool) {
+	if i := c.i; i+1 < len(c.b) && c.b[i] == ',' && c.b[i+1] == '"' && !c.bad { // as most servers write it
+		c.i++
+		return c.member()
+	}
 	if c.space(); c.bad || c.eat('}') {
 		return nil, false
 	}
@@ -66,6 +70,10 @@ func (c *chunk) next() (key []byte, more bool) {
 
 func (c *chunk) member() (key []byte, more bool) {
 	key, escaped := c.rawString()
+	if i := c.i; i+1 < len(c.b) && c.b[i] == ':' && c.b[i+1] > ' ' && !escaped && !c.bad {
+		c.i++
+		return key, true
+	}
 	if escaped && c.lax {
 		key, escaped = c.unescape(key), false
 	}

@@ -24,7 +24,8 @@
 //     count of allocated objects.
 //   - stamps: instants on the record less the emit times that the server writes
 //     into each event, by the kernel's receive stamps and by the client's own
-//     clock; again while every core is kept busy.
+//     clock; again while every core is kept busy. A read has the stamp of its
+//     last segment, so of events that came together only the last has its own.
 //   - lateness: first byte sent less the schedule's instant, of an open loop at
 //     constant rates through the driver.
 //

@@ -263,6 +263,7 @@ func (b *bench) stamps(ctx context.Context) {
 		}{
 			{"kernel first", "error of the first token, kernel's stamp, p99", true},
 			{"kernel event", "error of every event, kernel's stamp, p99", true},
+			{"kernel last", "error of the last event of each read, kernel's stamp, p99", false},
 			{"own first", "error of the first token, own clock, p99", false},
 			{"own event", "error of every event, own clock, p99", false},
 		} {

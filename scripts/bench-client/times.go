@@ -70,6 +70,9 @@ func stamps(ctx context.Context, w work) (sample, error) {
 				continue
 			}
 			note("kernel event", late-e.Lag)
+			if i+1 == len(rec.Events) || rec.Events[i+1].Read != e.Read {
+				note("kernel last", late-e.Lag)
+			}
 			if first {
 				note("kernel first", late-e.Lag)
 			}
