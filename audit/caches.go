@@ -150,7 +150,7 @@ func (a *auditor) judgeCaches(s *answers) Probe {
 			"repeated prompts were faster to their first token, and nothing says that prefixes are cached",
 			"if it caches prefixes of prompts and says so, audit with --caching-declared; measure with salted prompts anyway")
 		f.Figures = append(f.Figures, medianOf("third ask over first", "", first.ratios))
-		if told, of := declared(s.caches); f.Grade != contract.Pass && !answers && (a.cfg.CachingDeclared || of > 0 && 2*told >= of) {
+		if told, of := declared(s.caches); f.Grade != contract.Pass && first.of > 0 && !answers && (a.cfg.CachingDeclared || of > 0 && 2*told >= of) {
 			why := "usage.cached_tokens owns up to it"
 			if a.cfg.CachingDeclared {
 				why = "it is declared"

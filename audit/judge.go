@@ -124,7 +124,7 @@ func (t test) check(name, asks string, of *tally, found, next string) Check {
 	case c.Grade == contract.Fail:
 		c.Reason, c.Next, c.Evidence = fmt.Sprintf("%s (%d of %d)", found, of.hits, of.of), next, of.evidence
 	case of.of == 0:
-		c.Reason, c.Next = "no answer can be judged for it", "see why requests failed, and audit again"
+		c.Reason, c.Next = "no answer can be judged for it", "see why requests failed or were left out of times, and audit again"
 	case c.Grade == contract.Inconclusive:
 		c.Reason = fmt.Sprintf("%d of %d: too many to rule it out, too few to be sure", of.hits, of.of)
 		c.Next, c.Evidence = "audit again with --budget thorough, on a quiet endpoint", of.evidence

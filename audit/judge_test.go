@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/llm"
+	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/stat"
 )
 
@@ -221,6 +222,36 @@ func TestSimNeverFails(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// TestPromptUsageOfShortPrompts holds that prompts which are hardly longer than the
+// short ones do not tell how many tokens a word has: a real engine with a vocabulary
+// of 512 failed by them.
+func TestPromptUsageOfShortPrompts(t *testing.T) {
+	exchangeOf := func(prompt int64) *exchange {
+		x := &exchange{rec: record.Record{Outcome: record.OK}}
+		x.Claimed.Prompt = record.Tokens(prompt)
+		return x
+	}
+	for _, tt := range []struct {
+		quarter, long [2]int64 // words, tokens
+		want          contract.Grade
+	}{
+		{[2]int64{44, 180}, [2]int64{101, 348}, contract.Pass},
+		{[2]int64{300, 1000}, [2]int64{1200, 4000}, contract.Pass},
+		{[2]int64{300, 1000}, [2]int64{1200, 2000}, contract.Fail},
+		{[2]int64{300, 1000}, [2]int64{1200, 1000}, contract.Fail},
+		{[2]int64{44, 180}, [2]int64{60, 200}, contract.Inconclusive},
+	} {
+		var s answers
+		for range 12 {
+			s.recalls.short = append(s.recalls.short, recall{words: 43, tokens: 1, x: exchangeOf(169)})
+			s.recalls.long = append(s.recalls.long, recall{words: tt.quarter[0], tokens: 2, x: exchangeOf(tt.quarter[1])}, recall{words: tt.long[0], tokens: 3, x: exchangeOf(tt.long[1])})
+		}
+		if c := new(auditor).promptUsage(&s, .001); c.Grade != tt.want {
+			t.Errorf("%v, %v: %s (%s), want %s", tt.quarter, tt.long, c.Grade, c.Reason, tt.want)
+		}
 	}
 }
 

@@ -187,14 +187,17 @@ func (a *auditor) promptUsage(s *answers, alpha float64) Check {
 	for i := range s.recalls.long {
 		r := &s.recalls.long[i]
 		n, ok := claimedPrompt(r.x)
-		if !ok || short.n == 0 || float64(r.words) <= short.words {
+		if !ok || short.n == 0 || float64(r.words)-short.words < leastWords/2 {
 			continue
 		}
 		grown := (float64(n) - short.tokens) / (float64(r.words) - short.words)
 		per = append(per, grown)
-		early := (quarter.tokens - short.tokens) / (quarter.words - short.words)
-		late := (float64(n) - quarter.tokens) / (float64(r.words) - quarter.words)
-		cut := grown < .5 || r.tokens == longest && quarter.n > 0 && late < .8*early
+		cut := grown < .5
+		if r.tokens == longest && quarter.n > 0 && quarter.words-short.words >= leastWords && float64(r.words)-quarter.words >= leastWords {
+			early := (quarter.tokens - short.tokens) / (quarter.words - short.words)
+			late := (float64(n) - quarter.tokens) / (float64(r.words) - quarter.words)
+			cut = cut || late < .8*early
+		}
 		t.add(r.x, cut, fmt.Sprintf("%d prompt tokens for %d words; short prompts have %.0f for %.0f", n, r.words, short.tokens, short.words))
 	}
 	switch {
@@ -208,6 +211,10 @@ func (a *auditor) promptUsage(s *answers, alpha float64) Check {
 	c.Figures = append(c.Figures, medianOf("tokens a word", "tokens", per))
 	return c
 }
+
+// leastWords is the least difference of lengths, in words, that tells how many
+// tokens a word has.
+const leastWords = 100
 
 func claimedPrompt(x *exchange) (int64, bool) {
 	if !x.usable() {
