@@ -271,13 +271,17 @@ func TestCalibrationOfThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v, overhead %+v", got, got.Overhead)
-	if perRequest := got.Events / got.Requests; perRequest < 40 || perRequest > 90 { // 64, of an arrival process that is random
+	if perRequest := got.Events / got.Requests; got.Requests > 200 && (perRequest < 40 || perRequest > 90) { // 64, of arrivals at random
 		t.Errorf("%.1f events a request, want about 64", perRequest)
 	}
 	if got.Low > got.Requests || got.Requests > got.High || !got.AtLeast && got.EndedBy == "" || got.Streams <= 0 || got.Cores < 1 || got.Took <= 0 {
 		t.Errorf("%+v", got)
 	}
-	if diff := cmp.Diff(got, c.Known(DefaultShape())); diff != "" {
+	want := got
+	if disturbed(got) {
+		want = nil
+	}
+	if diff := cmp.Diff(want, c.Known(DefaultShape())); diff != "" {
 		t.Errorf("what is kept differs:\n%s", diff)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".assay-doctor-*"))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assay-llm/assay/host"
+	"github.com/assay-llm/assay/load"
 	"github.com/assay-llm/assay/pace"
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/report"
@@ -92,7 +93,7 @@ func Doctor(ctx context.Context, o DoctorOptions) (*Diagnosis, error) {
 // loads are the workloads of the suite, or a short chat, and what each needs.
 func (o *DoctorOptions) loads() (loads []Examined, needs []host.Need, err error) {
 	if o.Suite == nil {
-		return []Examined{{Shape: DefaultShape()}}, []host.Need{{Streams: defaultCap, Records: -1}}, nil
+		return []Examined{{Shape: DefaultShape()}}, []host.Need{{Streams: load.DefaultCap, Records: -1}}, nil
 	}
 	inProcess := false
 	for _, v := range o.Suite.Variants.All() {

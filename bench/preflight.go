@@ -10,6 +10,7 @@ import (
 
 	"github.com/assay-llm/assay/host"
 	"github.com/assay-llm/assay/llm"
+	"github.com/assay-llm/assay/load"
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/workload"
 )
@@ -52,7 +53,7 @@ func need(p *workload.Plan, spec workload.Spec, inProcess bool) host.Need {
 	if p.Open() {
 		n.Streams, n.Sure = int64(spec.Cap), spec.Cap > 0
 		if n.Streams == 0 {
-			n.Streams = defaultCap
+			n.Streams = load.DefaultCap
 		}
 	}
 	if planned >= 0 {
@@ -61,8 +62,6 @@ func need(p *workload.Plan, spec workload.Spec, inProcess bool) host.Need {
 	}
 	return n
 }
-
-const defaultCap = 4096 // requests in flight, of load.Config
 
 // recordBytes is about what one record takes in memory until it is judged.
 func recordBytes(s record.Shape) int64 {
@@ -121,8 +120,8 @@ func (r *run) ceiling(ctx context.Context, info *record.WorkloadInfo, shape reco
 	if known != nil && known.AtLeast && info.Peak > most*known.Requests {
 		known = nil // it may be higher
 	}
-	if load := cost(shape, info.Peak); known == nil && load <= idleEnough {
-		info.Why = fmt.Sprintf("not measured: the planned peak takes an estimated %.0f %% of one CPU at most; assay doctor measures it", load*100)
+	if share := cost(shape, info.Peak); known == nil && share <= idleEnough {
+		info.Why = fmt.Sprintf("not measured: the planned peak takes an estimated %.0f %% of one CPU at most; assay doctor measures it", share*100)
 		return nil
 	}
 	if known == nil {

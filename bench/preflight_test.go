@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/assay-llm/assay/host"
+	"github.com/assay-llm/assay/load"
 	"github.com/assay-llm/assay/record"
 )
 
@@ -111,7 +112,7 @@ func TestNeed(t *testing.T) {
 		"{arrivals: {concurrency: 50}, for: 10s, prompts: {synthetic: 4}, output: 8}":               {Streams: 50, Sure: true, Records: -1},
 		"{arrivals: {concurrency: 50}, requests: 20, prompts: {synthetic: 4}, output: 8}":           {Streams: 20, Sure: true, Records: 20 * recordBytes(record.Shape{Stream: true, Events: 8})},
 		"{arrivals: {constant: 10/s}, for: 10s, prompts: {synthetic: 4}, output: 8}":                {Streams: 100, Rate: 10, Records: 100 * recordBytes(record.Shape{Stream: true, Events: 8})},
-		"{arrivals: {constant: 10/s}, for: 10000s, prompts: {synthetic: 4}, output: 8}":             {Streams: defaultCap, Rate: 10, Records: 100_000 * recordBytes(record.Shape{Stream: true, Events: 8})},
+		"{arrivals: {constant: 10/s}, for: 10000s, prompts: {synthetic: 4}, output: 8}":             {Streams: load.DefaultCap, Rate: 10, Records: 100_000 * recordBytes(record.Shape{Stream: true, Events: 8})},
 		"{arrivals: {constant: 10/s}, for: 10s, prompts: {synthetic: 4}, output: 8, cap: 7}":        {Streams: 7, Sure: true, Rate: 10, Records: 100 * recordBytes(record.Shape{Stream: true, Events: 8})},
 		"{arrivals: {constant: 10/s}, for: 10s, prompts: {synthetic: 4}, output: 8, stream: false}": {Streams: 100, Rate: 10, Records: 100 << 10},
 	} {

@@ -28,7 +28,7 @@ type Config struct {
 	Epoch   time.Time // of the run; all instants count from it
 
 	Blocks int           // blocks that the plan is cut into; 0: 1
-	Cap    int           // requests in flight at once in an open loop; 0: 4096
+	Cap    int           // requests in flight at once in an open loop; 0: DefaultCap
 	Drain  time.Duration // how long requests in flight may go on after the schedule's end; 0: 30 s
 
 	// Sink takes each finished record with its answer and owns both from then on.
@@ -40,8 +40,10 @@ type Config struct {
 	Virtual bool     // time is virtual (testing/synctest): wait on plain timers
 }
 
+// DefaultCap is how many requests an open loop has in flight at once, at most.
+const DefaultCap = 4096
+
 const (
-	defaultCap   = 4096
 	defaultDrain = 30 * time.Second
 	maxBacklog   = 100_000 // shots that may wait for the cap; more are dropped and recorded
 	warmUpUsers  = 8       // requests in flight at once while warming up
@@ -81,7 +83,7 @@ func New(cfg Config) (*Driver, error) {
 	}
 	cfg.Blocks = max(cfg.Blocks, 1)
 	if cfg.Cap == 0 {
-		cfg.Cap = defaultCap
+		cfg.Cap = DefaultCap
 	}
 	if cfg.Drain == 0 {
 		cfg.Drain = defaultDrain
