@@ -34,11 +34,12 @@ const (
 	wholeAnswer = 250 * time.Millisecond // how long an answer takes, at most by choice
 	leastGap    = 2 * time.Millisecond   // shorter gaps would come in one read, and cheaper
 	mostGap     = 20 * time.Millisecond
-	mostEvents  = 128   // of a measured answer
-	someEvents  = 256   // of an answer whose length the server decides
-	eventBytes  = 4     // of text: about a token
-	shotsAsked  = 64    // of a plan, to know its shape
-	topRate     = 200e3 // requests per second: nobody plans more
+	mostEvents  = 128  // of a measured answer
+	someEvents  = 256  // of an answer whose length the server decides
+	eventBytes  = 4    // of text: about a token
+	shotsAsked  = 64   // of a plan, to know its shape
+	topRate     = 50e3 // requests per second that are tried, …
+	topEvents   = 1e6  // … and events: a client that carries them is near no end
 )
 
 // ShapeOf returns the shape of a plan, rounded up: events to a power of two, a
@@ -124,25 +125,17 @@ func (c *Calibrator) Measure(ctx context.Context, shape record.Shape) (*record.C
 // if so, and keeps what it found; else it measures the ceiling.
 func (c *Calibrator) Probe(ctx context.Context, shape record.Shape, rate float64) (*record.Ceiling, error) {
 	return c.with(ctx, shape, func(g *rig, scale float64) (*record.Ceiling, error) {
-		s := c.search(ctx, g, scale)
-		t, err := s.sure(rate * scale)
-		if err != nil {
-			return nil, err
-		}
-		if t.fit {
-			return s.sum([]climb{{fit: t}}), nil
-		}
-		one, err := s.climb(nil)
-		if err != nil {
-			return nil, err
-		}
-		return s.sum([]climb{one}), nil
+		return c.search(ctx, g, scale).probe(rate)
 	})
 }
 
 func (c *Calibrator) search(ctx context.Context, g *rig, scale float64) *search {
+	most := topRate
+	if g.shape.Stream {
+		most = min(most, topEvents/float64(g.shape.Events))
+	}
 	return &search{
-		first: firstRate(g.shape), scale: scale, say: c.say,
+		first: firstRate(g.shape), most: most, scale: scale, say: c.say,
 		try: func(rate float64) (trial, error) { return g.try(ctx, rate, sendFor) },
 	}
 }
@@ -187,6 +180,7 @@ func firstRate(s record.Shape) float64 {
 type search struct {
 	try   func(rate float64) (trial, error)
 	first float64 // the rate to begin with
+	most  float64 // the rate to end with
 	scale float64
 	say   func(format string, a ...any)
 }
@@ -217,6 +211,25 @@ func (s *search) sure(rate float64) (t trial, err error) {
 	return t, nil
 }
 
+// probe tries a rate at once, unless it is beyond reason: a client that is not fit
+// for it, or cannot be asked, has its ceiling found.
+func (s *search) probe(rate float64) (*record.Ceiling, error) {
+	if rate *= s.scale; rate <= s.most {
+		t, err := s.sure(rate)
+		if err != nil {
+			return nil, err
+		}
+		if t.fit {
+			return s.sum([]climb{{fit: t}}), nil
+		}
+	}
+	one, err := s.climb(nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.sum([]climb{one}), nil
+}
+
 // climb finds the ceiling: by doubling and halving the first time, and after that
 // in steps around where it was before, small ones at first.
 func (s *search) climb(before []climb) (climb, error) {
@@ -245,7 +258,7 @@ func (s *search) climb(before []climb) (climb, error) {
 			return c, err
 		}
 		if c.fit.rate > 0 && c.unfit.rate == 0 {
-			if rate *= step; rate > topRate {
+			if rate *= step; rate > s.most {
 				return c, nil
 			}
 		} else if c.fit.rate == 0 {

@@ -47,7 +47,7 @@ func TestClimbFindsTheCeiling(t *testing.T) {
 		if random.IntN(2) == 0 {
 			disturbed = 5
 		}
-		s := search{try: saturates(at, disturbed, &tried), first: first, scale: 2, say: func(string, ...any) {}}
+		s := search{try: saturates(at, disturbed, &tried), first: first, most: topRate, scale: 2, say: func(string, ...any) {}}
 		var found []climb
 		for range 3 {
 			one, err := s.climb(found)
@@ -71,7 +71,7 @@ func TestClimbFindsTheCeiling(t *testing.T) {
 
 func TestClimbHasAnEnd(t *testing.T) {
 	tried := 0
-	s := search{try: saturates(1e9, 0, &tried), first: 100, scale: 1, say: func(string, ...any) {}}
+	s := search{try: saturates(1e9, 0, &tried), first: 100, most: topRate, scale: 1, say: func(string, ...any) {}}
 	c, err := s.climb(nil)
 	if sum := s.sum([]climb{c}); err != nil || !sum.AtLeast || sum.EndedBy != "" || sum.Requests > topRate {
 		t.Errorf("a client without an end: %+v, %v", sum, err)
@@ -85,6 +85,25 @@ func TestClimbHasAnEnd(t *testing.T) {
 	s.try = func(float64) (trial, error) { return trial{}, broken }
 	if _, err := s.climb(nil); !errors.Is(err, broken) {
 		t.Errorf("a client that cannot be driven: %v", err)
+	}
+}
+
+func TestProbeTriesOnlyWhatCanBe(t *testing.T) {
+	for _, tt := range []struct {
+		rate, ceiling float64
+		atLeast       bool
+		tried         int // at most
+	}{{500, 2000, true, 1}, {1500, 2000, false, 20}, {1e6, 2000, false, 20}, {1e6, 1e9, true, 20}} {
+		tried, highest := 0, 0.0
+		client := saturates(tt.ceiling, 0, &tried)
+		s := search{first: 100, most: 10_000, scale: 2, say: func(string, ...any) {}, try: func(rate float64) (trial, error) {
+			highest = max(highest, rate)
+			return client(rate)
+		}}
+		c, err := s.probe(tt.rate)
+		if err != nil || c.AtLeast != tt.atLeast || tried > tt.tried || highest > s.most {
+			t.Errorf("%v requests/s of a client that ends at %v: %+v, %v, in %d trials up to %v", tt.rate, tt.ceiling/2, c, err, tried, highest)
+		}
 	}
 }
 
