@@ -277,6 +277,26 @@ func (s *Suite) CheckConfig(n *config.Node) {
 			n.At(key).Fault("is empty", "add one entry")
 		}
 	}
+	s.checkPriorities(n.At("workloads"))
+}
+
+// checkPriorities reports priorities that a variant's API cannot express.
+func (s *Suite) checkPriorities(n *config.Node) {
+	for name, w := range s.Workloads.All() {
+		at := n.At(name).At("priority")
+		ranked := w.Priority != 0
+		for i := range w.Mix {
+			if w.Mix[i].Priority != 0 {
+				ranked, at = true, n.At(name).At("mix")
+			}
+		}
+		for variant, v := range s.Variants.All() {
+			if ranked && !slices.Contains([]string{"", llm.APIChat, llm.APICompletions}, v.API) {
+				at.Fault(fmt.Sprintf("the variant %s speaks the API %s, which has no priority", variant, v.API), "remove it, or measure by api: chat")
+				break
+			}
+		}
+	}
 }
 
 func plainName(s string) bool {

@@ -32,6 +32,7 @@ type dialect struct {
 	unstream bool // there are no streams
 	timed    bool // the head of an answer tells times and tokens
 	asIs     bool // the URL is the path of requests
+	ranks    bool // requests may have a priority, as vLLM's
 
 	missing string // what a JSON body lacks that is no answer
 	auth    func(t *Target) [][2]string
@@ -56,8 +57,8 @@ var apis = []string{APIChat, APICompletions, APIMessages, APIResponses, APIOllam
 
 // dialects are the APIs by name. The two paths of Ollama are two of them.
 var dialects = map[string]*dialect{
-	APIChat:        {tail: "/chat/completions", models: "/models", root: "/v1", accept: acceptEvents, missing: "choices", auth: bearer, body: appendChat, read: readOpenAI},
-	APICompletions: {tail: "/completions", models: "/models", root: "/v1", accept: acceptEvents, missing: "choices", auth: bearer, body: appendCompletion, read: readOpenAI},
+	APIChat:        {tail: "/chat/completions", models: "/models", root: "/v1", accept: acceptEvents, ranks: true, missing: "choices", auth: bearer, body: appendChat, read: readOpenAI},
+	APICompletions: {tail: "/completions", models: "/models", root: "/v1", accept: acceptEvents, ranks: true, missing: "choices", auth: bearer, body: appendCompletion, read: readOpenAI},
 	APIMessages:    {tail: "/messages", models: "/models", root: "/v1", accept: acceptEvents, missing: "content", auth: messagesAuth, body: appendAnthropic, read: readMessages},
 	APIResponses:   {tail: "/responses", models: "/models", root: "/v1", accept: acceptEvents, missing: "output", auth: bearer, body: appendResponses, read: readResponses},
 	APIOllama:      {tail: "/api/chat", models: "/api/tags", base: "/api", accept: acceptLines, lines: true, missing: "message", auth: bearer, body: appendOllamaChat, read: readOllama},

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -27,6 +28,7 @@ type Request struct {
 	TopP        *float64
 	Seed        *int64
 	Stop        []string
+	Priority    int64          // for engines that schedule by it; 0: none, and not sent
 	LeaveSent   bool           // hang up as soon as the request is sent, as ErrPlanned
 	LeaveAfter  int64          // hang up once so many tokens of a stream came, as ErrPlanned; 0: never
 	Extra       map[string]any // further fields, as encoding/json writes them; they win over the ones above
@@ -38,6 +40,9 @@ func (t *Target) appendRequest(b []byte, r *Request) ([]byte, error) {
 		if f != nil && (math.IsNaN(*f) || math.IsInf(*f, 0)) {
 			return b, fmt.Errorf("encoding request: %v is no temperature or top_p", *f)
 		}
+	}
+	if r.Priority != 0 && !t.dialect().ranks {
+		return b, errors.New("encoding request: this API has no priority; leave it out, or give it as an extra field")
 	}
 	return t.dialect().body(b, t, r)
 }
@@ -78,6 +83,9 @@ func (o *object) openAI(t *Target, r *Request) ([]byte, error) {
 	o.number("top_p", r.TopP)
 	if r.Seed != nil {
 		o.integer("seed", *r.Seed)
+	}
+	if r.Priority != 0 {
+		o.integer("priority", r.Priority)
 	}
 	o.list("stop", r.Stop)
 	return o.end()

@@ -35,6 +35,7 @@ type ChatRequest struct {
 	TopP            *float64
 	Seed            *int64
 	Stop            []string
+	Priority        int64 // vLLM's: lower is sooner
 }
 
 // Limits of a request that a server accepts.
@@ -64,6 +65,7 @@ type wireRequest struct {
 	TopP        *float64        `json:"top_p"`
 	Seed        *int64          `json:"seed"`
 	Stop        json.RawMessage `json:"stop"`
+	Priority    int64           `json:"priority"`
 }
 
 // ParseRequest reads the body of a chat or completions request. Unknown fields
@@ -79,7 +81,7 @@ func ParseRequest(body []byte) (*ChatRequest, error) {
 	}
 	r := &ChatRequest{
 		Model: w.Model, Stream: w.Stream, IgnoreEOS: w.IgnoreEOS, N: 1,
-		Temperature: w.Temperature, TopP: w.TopP, Seed: w.Seed,
+		Temperature: w.Temperature, TopP: w.TopP, Seed: w.Seed, Priority: w.Priority,
 	}
 	if w.StreamOptions != nil {
 		r.IncludeUsage, r.ContinuousUsage = w.StreamOptions.IncludeUsage, w.StreamOptions.ContinuousUsage

@@ -168,6 +168,9 @@ func (f *flight) do(j job) ended {
 		asking, done = context.WithDeadlineCause(asking, j.due.Add(cut.After), llm.ErrPlanned)
 		defer done()
 	}
+	if rec.Jitter = j.shot.Jitter; rec.Jitter > 0 {
+		travel(asking, j.sendAt())
+	}
 	answer := cfg.Client.Do(asking, cfg.Epoch, request(&j.shot), rec)
 	if rec.Outcome == record.Interrupted && context.Cause(f.asking) == errDrain {
 		rec.Outcome = record.TotalTimeout
@@ -183,6 +186,25 @@ func (f *flight) do(j job) ended {
 	}
 	f.deliver(rec, answer) // which gives the record away
 	return e
+}
+
+// sendAt is when a job with jitter is sent: so long after it was due, or after
+// the cap let it pass.
+func (j *job) sendAt() time.Time {
+	if j.delayed {
+		return time.Now().Add(j.shot.Jitter)
+	}
+	return j.due.Add(j.shot.Jitter)
+}
+
+// travel waits until the instant, or the end of ctx.
+func travel(ctx context.Context, until time.Time) {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 func (f *flight) drop(j job, why record.Outcome, detail string) {
@@ -242,7 +264,7 @@ func request(s *workload.Shot) *llm.Request {
 	return &llm.Request{
 		Messages: s.Messages, Prompt: s.Prompt, MaxTokens: s.MaxTokens, Stream: s.Stream,
 		IgnoreEOS: s.IgnoreEOS, Temperature: s.Temperature, Seed: &seed,
-		LeaveSent: s.Cancel.When == workload.CutPrefill, LeaveAfter: s.Cancel.Tokens,
+		LeaveSent: s.Cancel.When == workload.CutPrefill, LeaveAfter: s.Cancel.Tokens, Priority: s.Priority,
 	}
 }
 

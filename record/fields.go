@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -57,6 +58,7 @@ var intFields = []intField{
 	{28, "reused", func(r *Record) int64 { return number(r.Reused) }, func(r *Record, v int64) { r.Reused = v != 0 }},
 	{31, "status", func(r *Record) int64 { return int64(r.Status) }, func(r *Record, v int64) { r.Status = int(v) }},
 	{35, "flags", func(r *Record) int64 { return int64(r.Flags) }, func(r *Record, v int64) { r.Flags = Flag(v) }},
+	{13, "jitter_ns", func(r *Record) int64 { return int64(r.Jitter) }, func(r *Record, v int64) { r.Jitter = time.Duration(v) }},
 	{40, "output_bytes", func(r *Record) int64 { return r.OutputBytes }, func(r *Record, v int64) { r.OutputBytes = v }},
 }
 

@@ -242,8 +242,13 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lag", Title: "schedule lag", Unit: Nanoseconds, Always: true, Doc: "how late the client sent: t_send − t_due",
-		Values: func(r *Record, to []float64) []float64 { return dur(to, r.Send, r.Due) },
+		Name: "lag", Title: "schedule lag", Unit: Nanoseconds, Always: true, Doc: "how late the client sent: t_send − t_due, less the jitter of the plan",
+		Values: func(r *Record, to []float64) []float64 {
+			if d, ok := r.Send.Sub(r.Due); ok {
+				return append(to, float64(d-r.Jitter))
+			}
+			return to
+		},
 	},
 	{
 		Name: "connect", Title: "connect", Unit: Nanoseconds, Always: true, Doc: "dial and TLS of requests that needed a new connection",

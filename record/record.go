@@ -253,6 +253,8 @@ type Record struct {
 	MaxTokens   int64 // asked limit of output tokens; 0: the server's default
 	PromptBytes int64 // bytes of prompt text sent
 
+	Jitter time.Duration // how long the plan held the request back, as a slow uplink would; no lag of the client's
+
 	// When. A request that never got so far has zero Instants.
 	Due       Instant // intended arrival from the schedule (open loop), or the moment the virtual user became ready (closed loop)
 	Admit     Instant // passed the client's cap on requests in flight
@@ -292,13 +294,15 @@ type Record struct {
 func (r *Record) Success() bool { return r.Outcome == OK }
 
 // OwnLag returns how late the client sent for reasons of its own: from the due
-// instant to the first byte, less the wait for the cap (which has its own count)
-// and less dialling (which is the network's and the server's). It is what a
+// instant to the first byte, less the wait for the cap (which has its own count),
+// less the planned jitter and less dialling (which is the network's and the
+// server's). It is what a
 // certificate of the client judges; ok is false when nothing was sent.
 func (r *Record) OwnLag() (lag time.Duration, ok bool) {
 	if lag, ok = r.Send.Sub(r.Due); !ok {
 		return 0, false
 	}
+	lag -= r.Jitter
 	if wait, ok := r.Admit.Sub(r.Due); ok && r.Flags&FlagDelayedByCap != 0 {
 		lag -= wait
 	}

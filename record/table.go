@@ -33,6 +33,7 @@ type columns struct {
 	Stream      bool   `parquet:"stream"`
 	MaxTokens   int64  `parquet:"max_tokens,delta"`
 	PromptBytes int64  `parquet:"prompt_bytes,delta"`
+	Jitter      int64  `parquet:"jitter_ns,delta"`
 
 	Outcome string `parquet:"outcome,dict"`
 	Status  int64  `parquet:"status,optional,delta"`

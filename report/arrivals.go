@@ -129,13 +129,14 @@ type arrival struct{ due, send time.Duration }
 
 // place finds a request that was sent within a block.
 func (axis stretches) place(r *record.Record) (arrival, bool) {
-	k := slices.IndexFunc(axis, func(s stretch) bool { return r.Send >= s.Start && r.Send < s.End })
+	sent := r.Send - record.Instant(r.Jitter) // as if nothing had been planned to hold it up
+	k := slices.IndexFunc(axis, func(s stretch) bool { return sent >= s.Start && sent < s.End })
 	if k < 0 {
 		return arrival{}, false
 	}
-	since, _ := r.Send.Sub(axis[k].Start)
+	since, _ := sent.Sub(axis[k].Start)
 	x := arrival{axis[k].from + since, axis[k].from + since}
-	if late, ok := r.Send.Sub(r.Due); ok {
+	if late, ok := sent.Sub(r.Due); ok {
 		x.due = min(max(0, x.send-late), axis.length())
 	}
 	return x, true

@@ -387,3 +387,14 @@ func TestHeldStreamsAreMarked(t *testing.T) {
 		t.Error("honest streams are said to be held back")
 	}
 }
+
+// TestJitterIsNoArrival: a request that the plan held up arrived when it was due.
+func TestJitterIsNoArrival(t *testing.T) {
+	w := record.Window{Variant: "v", Workload: "w", Start: record.At(0), End: record.At(10 * time.Second)}
+	axis := joined([]record.Window{w}, "w", "v")
+	due := 4 * time.Second
+	r := &record.Record{Due: record.At(due), Send: record.At(due + 7*time.Second), Jitter: 6900 * time.Millisecond}
+	if x, ok := axis.place(r); !ok || x.due != due || x.send != due+100*time.Millisecond {
+		t.Errorf("placed at %v, due %v (%v)", x.send, x.due, ok)
+	}
+}

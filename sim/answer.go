@@ -113,7 +113,7 @@ func (a *answer) serve() {
 // plan turns the protocol's request into the engine's.
 func (a *answer) plan() Request {
 	q, c := a.request, &a.s.config
-	r := Request{Prompt: promptTokens(q), MaxTokens: q.MaxTokens, Draw: mix(c.Seed, 0x74657874)}
+	r := Request{Prompt: promptTokens(q), MaxTokens: q.MaxTokens, Priority: q.Priority, Draw: mix(c.Seed, 0x74657874)}
 	for _, t := range r.Prompt {
 		r.Draw = mix(r.Draw, uint64(t))
 	}

@@ -26,6 +26,7 @@ type Config struct {
 	KVBlocks    config.Count `yaml:"kv_blocks" doc:"blocks of the KV cache. Default: what fits beside the model's weights; 16384 for a fixed step"`
 	BlockTokens config.Count `yaml:"block_tokens" doc:"tokens of one block. Default 16"`
 	PrefixCache *bool        `yaml:"prefix_cache" doc:"reuse the blocks of equal beginnings of prompts. Default true"`
+	Scheduling  string       `yaml:"scheduling" oneof:"fcfs,priority" doc:"which waiting request is admitted first: the oldest (fcfs), or the one of the lowest priority field and then the oldest (priority). Default fcfs"`
 	QueueLimit  config.Count `yaml:"queue_limit" doc:"waiting requests at most; more get 429. Default 10000"`
 	Context     config.Count `yaml:"context" doc:"prompt and output tokens of one request at most. Default 131072, or what the KV cache holds"`
 
@@ -145,6 +146,7 @@ type params struct {
 	blockTokens   int64
 	prefixCache   bool
 	queue         int
+	byPriority    bool
 	context       int64
 	decodeFactor  float64 // of the time of decoding
 	prefillFactor float64 // of the time that prompts add
@@ -159,6 +161,12 @@ const (
 	usageFinish = "finish"
 	usageEvery  = "every"
 	usageNever  = "never"
+)
+
+// The orders of the queue.
+const (
+	scheduleFCFS     = "fcfs"
+	schedulePriority = "priority"
 )
 
 const (
@@ -213,6 +221,7 @@ func (c Config) resolve() (params, []complaint) {
 		blockTokens:   complain.count("block_tokens", c.BlockTokens, 16, 1<<16),
 		prefixCache:   c.PrefixCache == nil || *c.PrefixCache,
 		queue:         int(complain.count("queue_limit", c.QueueLimit, 10_000, 1<<24)),
+		byPriority:    c.Scheduling == schedulePriority,
 		decodeFactor:  1 + complain.share("tpot", c.TPOT, -0.9, 99),
 		prefillFactor: 1 + complain.share("prefill", c.Prefill, -0.9, 99),
 		firstDelay:    complain.share("ttft", c.TTFT, 0, 99),
@@ -227,6 +236,7 @@ func (c Config) resolve() (params, []complaint) {
 	complain.count("output.default", c.Output.Default, 1, maxContext)
 	complain.count("tokens_per_event", c.TokensPerEvent, 1, 1<<16)
 	complain.choice("usage", c.Usage, usageFinal, usageFinish, usageEvery, usageNever)
+	complain.choice("scheduling", c.Scheduling, scheduleFCFS, schedulePriority)
 	complain.choice("gpu", c.GPU, names(accelerators)...)
 	complain.choice("weights", c.Weights, names(weightFormats)...)
 	if c.Start < 0 {

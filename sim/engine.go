@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type Request struct {
 	Prompt    []Token // at least one; owned by the engine after Submit
 	MaxTokens int64   // output tokens to generate; at least 1
 	StopAfter int64   // ends with FinishStop after this many tokens; 0: only the limit ends it
+	Priority  int64   // lower is admitted sooner, if the configuration schedules by priority
 	Draw      uint64  // what the text is drawn from; equal draws give equal texts
 }
 
@@ -104,6 +106,7 @@ type sequence struct {
 	started   bool // has been scheduled once
 	queued    time.Duration
 	cancelled bool
+	rank      int64         // lower is admitted sooner; 0 for all unless by priority
 	delay     time.Duration // of every emission, set at the first
 
 	state  uint64   // of the hash chain over all tokens so far
@@ -148,9 +151,34 @@ func (e *Engine) Submit(r Request, now time.Duration) (Handle, error) {
 	}
 	s.request.Prompt = nil // its hashes are all that is needed
 	e.live[s.handle] = s
-	e.waiting = append(e.waiting, s)
+	if e.p.byPriority {
+		s.rank = r.Priority
+	}
+	e.enqueue(s, false)
 	e.stats.Submitted++
 	return s.handle, nil
+}
+
+// enqueue puts a sequence into the queue: before those of a higher rank, behind
+// those of a lower one; in front of or behind its equals.
+func (e *Engine) enqueue(s *sequence, front bool) {
+	i := len(e.waiting)
+	for i > 0 && (e.waiting[i-1].rank > s.rank || front && e.waiting[i-1].rank == s.rank) {
+		i--
+	}
+	e.waiting = slices.Insert(e.waiting, i, s)
+}
+
+// candidate returns the place in the queue of the next sequence to admit to a step
+// that starts then; −1: none had arrived before.
+func (e *Engine) candidate(start time.Duration) int {
+	if !e.p.byPriority {
+		if len(e.waiting) > 0 && e.waiting[0].arrival < start {
+			return 0
+		}
+		return -1
+	}
+	return slices.IndexFunc(e.waiting, func(s *sequence) bool { return s.arrival < start })
 }
 
 // promptLen follows from the token counts, since the prompt itself is not kept.
@@ -190,7 +218,11 @@ func (e *Engine) Next() (at time.Duration, ok bool) {
 	case e.stepping:
 		at, ok = e.end, true
 	case len(e.waiting) > 0:
-		at, ok = e.waiting[0].arrival+glance, true
+		oldest := e.waiting[0]
+		if e.p.byPriority {
+			oldest = slices.MinFunc(e.waiting, func(a, b *sequence) int { return cmp.Compare(a.arrival, b.arrival) })
+		}
+		at, ok = oldest.arrival+glance, true
 	}
 	if len(e.delayed) > 0 && (!ok || e.delayed[0].At < at) {
 		at, ok = e.delayed[0].At, true
@@ -248,12 +280,17 @@ func (e *Engine) begin(start time.Duration) {
 			budget -= e.plan(s, n, &all, &decode)
 		}
 	}
-	for !preempted && budget > 0 && len(e.waiting) > 0 && len(e.running) < e.p.sequences {
-		s := e.waiting[0]
-		if s.arrival >= start || !e.admit(s, budget, start) {
+	for !preempted && budget > 0 && len(e.running) < e.p.sequences {
+		k := e.candidate(start)
+		if k < 0 || !e.admit(e.waiting[k], budget, start) {
 			break
 		}
-		e.waiting = e.waiting[1:]
+		s := e.waiting[k]
+		if k == 0 {
+			e.waiting = e.waiting[1:]
+		} else {
+			e.waiting = slices.Delete(e.waiting, k, k+1)
+		}
 		e.running = append(e.running, s)
 		budget -= e.plan(s, min(s.tokens-s.computed, budget), &all, &decode)
 	}
@@ -348,13 +385,14 @@ func (e *Engine) seal(s *sequence, computed int64) {
 	}
 }
 
-// preempt sends the youngest running sequence back to the head of the queue. It
+// preempt sends the youngest running sequence back to the head of the queue, or of
+// those of its priority. It
 // will be computed again, prompt and output.
 func (e *Engine) preempt() {
 	s := e.running[len(e.running)-1]
 	e.running = e.running[:len(e.running)-1]
 	e.free(s)
-	e.waiting = slices.Insert(e.waiting, 0, s)
+	e.enqueue(s, true)
 	e.stats.Preemptions++
 }
 

@@ -107,6 +107,7 @@ func (s *Spec) problems() problems {
 	}
 	ps.sessions(s)
 	ps.cancels(s)
+	ps.way(s)
 	if l := s.Labels; len(l) > maxLabels {
 		ps.add("labels", fmt.Sprintf("has %d labels, at most %d are possible", len(l), maxLabels), "leave some out")
 	}
@@ -456,6 +457,24 @@ func (ps *problems) sessions(full *Spec) {
 	}
 	if s.Context < 0 || s.Context > MaxTokens {
 		ps.add("sessions.context", fmt.Sprintf("must be at most %d, got %v", MaxTokens, s.Context), "write such as 32k")
+	}
+}
+
+// maxJitter bounds how long a request may be on its way.
+const maxJitter = time.Minute
+
+// way judges how requests travel: their delay and their priority.
+func (ps *problems) way(s *Spec) {
+	if what, hint := s.Jitter.problem(); what != "" {
+		ps.add("jitter", what, hint)
+	} else if s.Jitter.Set() && time.Duration(s.Jitter.most()) > maxJitter {
+		ps.add("jitter", fmt.Sprintf("a request may be on its way for %v at most, and this may be %v", maxJitter, s.Jitter.most()), "give the distribution a max, such as 2s")
+	}
+	if s.Priority < -maxPriority || s.Priority > maxPriority {
+		ps.add("priority", fmt.Sprintf("must be between -%d and %d, got %d", maxPriority, maxPriority, s.Priority), "lower numbers are served first")
+	}
+	if _, own := s.Labels[priorityLabel]; own && s.Priority != 0 {
+		ps.add("labels", "the label priority is set by the workload's priority", "remove it")
 	}
 }
 

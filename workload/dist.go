@@ -29,14 +29,16 @@ import (
 //	{normal: {mean: 512, stddev: 100, min: 1, max: 1k}}
 //	{lognormal: {median: 400, sigma: 0.8, max: 4k}}
 //	{exponential: {mean: 2s, max: 30s}}
+//	{pareto: {min: 5ms, alpha: 1.5, max: 2s}}
 //	{empirical: {values: [128, 512, 4k], weights: [6, 3, 1]}}
 //	{quantiles: {percents: [0, 50, 90, 99, 100], values: [8, 400, 2k, 4k, 8k]}}
 type Dist[T config.Count | config.Duration] struct {
-	Kind     string    // fixed, uniform, normal, lognormal, exponential, empirical, quantiles; "": none
+	Kind     string    // fixed, uniform, normal, lognormal, exponential, pareto, empirical, quantiles; "": none
 	Value    T         // fixed: the value; normal, exponential: the mean; lognormal: the median
 	Stddev   T         // normal, before truncation
 	Sigma    float64   // lognormal: standard deviation of the logarithm
-	Min      T         // lower bound, inclusive; 0: one token, or no pause, but uniform needs it
+	Alpha    float64   // pareto: of P(X > x) = (Min/x)^Alpha
+	Min      T         // lower bound, inclusive; 0: one token, or no pause, but uniform and pareto need it
 	Max      T         // upper bound, inclusive; 0: MaxTokens or a day, but uniform needs it
 	Values   []T       // empirical, quantiles
 	Weights  []float64 // empirical; nil: all alike
@@ -55,6 +57,7 @@ const MaxTokens = 2_000_000
 const (
 	maxPause = 24 * time.Hour
 	maxSigma = 4
+	maxAlpha = 100
 	minMass  = 1e-6 // least share of a distribution that must lie between min and max
 )
 
@@ -122,6 +125,11 @@ type (
 		Mean T `yaml:"mean,required" doc:"mean before truncation"`
 		Max  T `yaml:"max" doc:"greatest value"`
 	}
+	paretoSpec[T config.Count | config.Duration] struct {
+		Min   T       `yaml:"min,required" doc:"least value, which is also the scale"`
+		Alpha float64 `yaml:"alpha,required" doc:"weight of the tail: P(X > x) = (min/x)^alpha; at 1.5 one in a thousand is a hundred times min"`
+		Max   T       `yaml:"max" doc:"greatest value"`
+	}
 	empiricalSpec[T config.Count | config.Duration] struct {
 		Values  []T       `yaml:"values,required" doc:"values to draw from"`
 		Weights []float64 `yaml:"weights" doc:"weight of each value; all alike if left out"`
@@ -132,7 +140,7 @@ type (
 	}
 )
 
-var distKinds = []string{"fixed", "uniform", "normal", "lognormal", "exponential", "empirical", "quantiles"}
+var distKinds = []string{"fixed", "uniform", "normal", "lognormal", "exponential", "pareto", "empirical", "quantiles"}
 
 // DecodeConfig reads any of the forms of the type's documentation.
 func (d *Dist[T]) DecodeConfig(n *config.Node) {
@@ -190,6 +198,10 @@ func (d *Dist[T]) decodeKind(p config.Pair) (ok bool) {
 		var s exponentialSpec[T]
 		ok = p.Value.Decode(&s)
 		d.Value, d.Max = s.Mean, s.Max
+	case "pareto":
+		var s paretoSpec[T]
+		ok = p.Value.Decode(&s)
+		d.Min, d.Alpha, d.Max = s.Min, s.Alpha, s.Max
 	case "quantiles":
 		var s quantilesSpec[T]
 		ok = p.Value.Decode(&s)
@@ -223,6 +235,8 @@ func (d Dist[T]) MarshalYAML() (any, error) {
 		return form(logNormalSpec[T]{d.Value, d.Sigma, d.Min, d.Max})
 	case "exponential":
 		return form(exponentialSpec[T]{d.Value, d.Max})
+	case "pareto":
+		return form(paretoSpec[T]{d.Min, d.Alpha, d.Max})
 	case "quantiles":
 		return form(quantilesSpec[T]{d.Percents, d.Values})
 	default:
@@ -260,6 +274,10 @@ func (d Dist[T]) problem() (what, hint string) {
 	case "exponential":
 		if d.Value <= 0 || d.Value > most {
 			return "wants a mean of more than 0", "for no pause at all remove it"
+		}
+	case "pareto":
+		if d.Min < max(least, 1) || !(d.Alpha > 0 && d.Alpha <= maxAlpha) {
+			return fmt.Sprintf("wants a min of more than 0 and an alpha of more than 0, at most %d", maxAlpha), "1.5 is a heavy tail, 3 a light one"
 		}
 	case "empirical":
 		return d.tableProblem(least, most)
@@ -323,7 +341,7 @@ func (d Dist[T]) quantilesProblem(least, most T) (what, hint string) {
 }
 
 func (d Dist[T]) continuous() bool {
-	return d.Kind == "normal" || d.Kind == "lognormal" || d.Kind == "exponential"
+	return d.Kind == "normal" || d.Kind == "lognormal" || d.Kind == "exponential" || d.Kind == "pareto"
 }
 
 // cdf is the distribution function before truncation; upper is its complement.
@@ -335,6 +353,10 @@ func (d Dist[T]) cdf(x float64) (p, upper float64) {
 		}
 		x /= float64(d.Value)
 		return -math.Expm1(-x), math.Exp(-x)
+	}
+	if d.Kind == "pareto" {
+		upper = math.Pow(float64(d.Min)/max(x, float64(d.Min)), d.Alpha)
+		return 1 - upper, upper
 	}
 	z := 0.0
 	if d.Kind == "normal" {
@@ -351,6 +373,9 @@ func (d Dist[T]) cdf(x float64) (p, upper float64) {
 func (d Dist[T]) quantile(p, upper float64) float64 {
 	if d.Kind == "exponential" {
 		return -float64(d.Value) * math.Log(upper)
+	}
+	if d.Kind == "pareto" {
+		return float64(d.Min) * math.Pow(upper, -1/d.Alpha)
 	}
 	z := 0.0
 	if p < upper {
@@ -382,7 +407,7 @@ func (d Dist[T]) sampler() func(u float64) T {
 	case "uniform":
 		n := float64(hi-lo) + 1
 		return func(u float64) T { return lo + T(min(u*n, n-1)) }
-	case "normal", "lognormal", "exponential":
+	case "normal", "lognormal", "exponential", "pareto":
 		below, above, mass := d.truncation()
 		return func(u float64) T { return clamp(d.quantile(below+u*mass, above+(1-u)*mass)) }
 	case "empirical":
@@ -436,12 +461,25 @@ func (d Dist[T]) Mean() float64 {
 		}
 		return float64(d.Value)
 	}
+	if d.Kind == "pareto" {
+		return d.paretoMean()
+	}
 	const n = 4096
 	sum := 0.0
 	for i := range n {
 		sum += float64(draw((float64(i) + 0.5) / n))
 	}
 	return sum / n
+}
+
+// paretoMean is the mean between the bounds, of which the tail has a large part.
+func (d Dist[T]) paretoMean() float64 {
+	lo, hi := d.bounds()
+	a, m, ratio := d.Alpha, float64(lo), float64(lo)/(float64(hi)+0.5)
+	if math.Abs(a-1) < 1e-9 {
+		return m * math.Log(1/ratio) / (1 - ratio)
+	}
+	return m * a / (a - 1) * (1 - math.Pow(ratio, a-1)) / (1 - math.Pow(ratio, a))
 }
 
 func (d Dist[T]) tableMean() float64 {
@@ -473,6 +511,8 @@ func (d Dist[T]) String() string {
 		s = fmt.Sprintf("lognormal, median %v, sigma %v", d.Value, d.Sigma)
 	case "exponential":
 		s = fmt.Sprintf("exponential, mean %v", d.Value)
+	case "pareto":
+		s = fmt.Sprintf("Pareto, alpha %v", d.Alpha)
 	case "quantiles":
 		return fmt.Sprintf("by %d quantiles, median %v", len(d.Values), d.sampler()(0.5))
 	default:

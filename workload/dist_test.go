@@ -52,6 +52,12 @@ func TestDistributions(t *testing.T) {
 		{"truncated lognormal", Length{Kind: "lognormal", Value: 400, Sigma: 0.8, Min: 400}, 2 * 400 * e(0.32) * 0.78814, 400 * e(0.6745*0.8), 400 * e(2.5758*0.8), 0.03},
 		{"far tail", Length{Kind: "normal", Value: 100, Stddev: 10, Min: 140, Max: 200}, 141.9, 141.1, 149.4, 0.005},
 		{"exponential", Length{Kind: "exponential", Value: 1000}, 1000, 1000 * math.Ln2, 1000 * math.Log(100), 0.02},
+		// Mean α·m/(α−1), quantiles m·(1−p)^(−1/α).
+		{"pareto", Length{Kind: "pareto", Min: 1000, Alpha: 3}, 1500, 1000 * math.Pow(2, 1./3), 1000 * math.Pow(100, 1./3), 0.02},
+		// Truncated at 10·m: mean α·m/(α−1)·(1−10^(1−α))/(1−10^(−α)), and p99 where
+		// (m/x)^α is 0.01 + 0.99·10^(−α).
+		{"heavy tail", Length{Kind: "pareto", Min: 1000, Alpha: 1.5, Max: 10_000}, 3000 * (1 - math.Pow(10, -0.5)) / (1 - math.Pow(10, -1.5)), 1000 * math.Pow(0.5+0.5*math.Pow(10, -1.5), -1/1.5), 1000 * math.Pow(0.01+0.99*math.Pow(10, -1.5), -1/1.5), 0.02},
+		{"alpha of one", Length{Kind: "pareto", Min: 1000, Alpha: 1, Max: 10_000}, 1000 * math.Log(10) / 0.9, 1000 / 0.55, 1000 / 0.109, 0.02},
 		{"empirical", Length{Kind: "empirical", Values: []config.Count{10, 20, 4000}, Weights: []float64{6, 3.5, 0.5}}, 213, 10, 4000, 0.04},
 		{"empirical, all alike", Length{Kind: "empirical", Values: []config.Count{3, 1, 2}}, 2, 2, 3, 0.01},
 	}
@@ -86,8 +92,8 @@ func genDist(t *rapid.T) Length {
 	d := Length{
 		Kind:  rapid.SampledFrom(distKinds).Draw(t, "kind"),
 		Value: config.Count(rapid.Int64Range(-1, 3000).Draw(t, "value")), Stddev: config.Count(rapid.Int64Range(-1, 500).Draw(t, "stddev")),
-		Sigma: rapid.Float64Range(-0.1, 5).Draw(t, "sigma"),
-		Min:   config.Count(rapid.Int64Range(0, 4000).Draw(t, "min")), Max: config.Count(rapid.Int64Range(0, 4000).Draw(t, "max")),
+		Sigma: rapid.Float64Range(-0.1, 5).Draw(t, "sigma"), Alpha: rapid.Float64Range(-0.1, 5).Draw(t, "alpha"),
+		Min: config.Count(rapid.Int64Range(0, 4000).Draw(t, "min")), Max: config.Count(rapid.Int64Range(0, 4000).Draw(t, "max")),
 	}
 	if d.Kind == "empirical" {
 		n := rapid.IntRange(0, 8).Draw(t, "n")

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/corpus"
@@ -25,9 +26,12 @@ type generator struct {
 	input, output func(u float64) config.Count // nil: not drawn
 	couple        func(u, v float64) float64   // nil: lengths are independent
 
+	jitter func(u float64) config.Duration // nil: none
+	labels map[string]string               // of the workload
+
 	// A stream for each thing that is drawn, so that a change of one moves no
 	// other: with longer outputs, a plan has the same prompts at the same times.
-	inputs, outputs, texts, groups, prefixes, seeds, think, blocks Stream
+	inputs, outputs, texts, groups, prefixes, seeds, think, blocks, ways Stream
 
 	sessions *sessions // nil: each shot stands alone
 	cuts     *cuts     // nil: nobody hangs up
@@ -43,7 +47,8 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 	g := &generator{
 		name: name, spec: spec, set: set, phase: phase, salt: salt,
 		inputs: stream("input"), outputs: stream("output"), texts: stream("text"), groups: stream("group"),
-		prefixes: stream("prefix"), seeds: stream("sampling"), think: stream("think"), blocks: stream("block"),
+		prefixes: stream("prefix"), seeds: stream("sampling"), think: stream("think"), blocks: stream("block"), ways: stream("jitter"),
+		labels:   spec.Labels,
 		shuffled: spec.Prompts.Order != "sequential" || phase == record.WarmUp,
 		caseName: "synthetic-",
 	}
@@ -67,8 +72,14 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 	default:
 		g.input = spec.Prompts.Synthetic.sampler()
 	}
+	if spec.Priority != 0 {
+		g.labels = merged(spec.Labels, map[string]string{priorityLabel: strconv.FormatInt(spec.Priority, 10)})
+	}
 	g.sessions = newSessions(spec, set, stream)
 	if phase == record.Measured {
+		if spec.Jitter.Set() {
+			g.jitter = spec.Jitter.sampler()
+		}
 		g.cuts = newCuts(spec.Cancel, stream)
 	}
 	if spec.Correlation != 0 {
@@ -135,7 +146,8 @@ func (w *writer) shot(at place, text bool) Shot {
 		Stream:      isTrue(w.spec.Stream),
 		Temperature: w.spec.Temperature,
 		Seed:        int64(w.seeds.Uint64(at.key) >> 33),
-		Labels:      w.spec.Labels,
+		Priority:    w.spec.Priority,
+		Labels:      w.labels,
 	}
 	switch {
 	case w.set != nil && w.set.Trace != nil:
@@ -158,6 +170,9 @@ func (w *writer) shot(at place, text bool) Shot {
 			u = w.couple(w.inputs.uniform(at.key), u)
 		}
 		s.MaxTokens = int64(w.output(u))
+	}
+	if w.jitter != nil {
+		s.Jitter = time.Duration(w.jitter(w.ways.uniform(at.key)))
 	}
 	if w.cuts != nil {
 		s.Cancel = w.cuts.at(at.key)
@@ -259,7 +274,7 @@ func (w *writer) fromSet(s *Shot, at place, text bool) {
 	round, row := w.position(at.owner, int64(len(w.set.Cases)))
 	c := &w.set.Cases[row]
 	s.Case, s.MaxTokens = c.ID, c.MaxTokens
-	s.Labels = merged(c.Labels, w.spec.Labels)
+	s.Labels = merged(c.Labels, w.labels)
 	if !text {
 		return
 	}

@@ -23,19 +23,23 @@ type Part struct {
 	Prefix      Prefix            `yaml:"prefix" doc:"text that groups of this part's requests share at their start"`
 	IgnoreEOS   bool              `yaml:"ignore_eos" doc:"ask the server to go on to the limit of output tokens"`
 	Temperature *float64          `yaml:"temperature" min:"0" max:"2" doc:"sampling temperature; left out: the workload's"`
+	Priority    int64             `yaml:"priority" min:"-1000000" max:"1000000" doc:"priority for engines that schedule by it, lower first as in vLLM; not sent if 0"`
 	Labels      map[string]string `yaml:"labels" doc:"labels of this part's records, over those of the workload"`
 }
 
 const (
 	maxParts    = 64
 	tenantLabel = "tenant"
+
+	priorityLabel = "priority"
+	maxPriority   = 1_000_000
 )
 
 // spec is the part as a workload of its own, without arrivals and end.
 func (p *Part) spec(whole *Spec) Spec {
 	s := Spec{
 		Preset: p.Preset, Arrivals: Arrivals{Concurrency: 1}, Prompts: p.Prompts, Output: p.Output, Correlation: p.Correlation,
-		Prefix: p.Prefix, IgnoreEOS: p.IgnoreEOS, Temperature: p.Temperature, Stream: whole.Stream, Sessions: whole.Sessions, Cancel: whole.Cancel,
+		Prefix: p.Prefix, IgnoreEOS: p.IgnoreEOS, Temperature: p.Temperature, Stream: whole.Stream, Sessions: whole.Sessions, Cancel: whole.Cancel, Jitter: whole.Jitter, Priority: p.Priority,
 	}.resolved()
 	if s.Temperature == nil {
 		s.Temperature = whole.Temperature
@@ -88,6 +92,7 @@ func (ps *problems) mix(s *Spec) {
 		{"prefix", s.Prefix != (Prefix{})},
 		{"correlation", s.Correlation != 0},
 		{"ignore_eos", s.IgnoreEOS},
+		{"priority", s.Priority != 0},
 	} {
 		if other.set {
 			ps.add(other.key, "stands beside mix, whose parts say it", "move it into the parts")

@@ -220,14 +220,7 @@ func (p *Plan) Rate() float64 {
 	if c.length == time.Duration(p.spec.For) {
 		return p.arrivals.profile.total / c.length.Seconds()
 	}
-	if p.spec.Sessions != nil {
-		n := 0
-		for range p.starts() {
-			n++
-		}
-		return float64(n) / c.length.Seconds()
-	}
-	return float64(c.shots) / c.length.Seconds()
+	return float64(c.shots) / p.turns() / c.length.Seconds()
 }
 
 // PeakRate returns the most requests that an open loop plans in any second of
@@ -268,6 +261,18 @@ func (p *Plan) PeakRate() float64 {
 		each(due, 1)
 	}
 	return float64(most)
+}
+
+// turns returns the mean number of planned turns of an arrival of an open loop.
+func (p *Plan) turns() float64 {
+	if p.spec.Sessions == nil {
+		return 1
+	}
+	n := 0
+	for range p.starts() {
+		n++
+	}
+	return float64(p.Planned()) / float64(max(n, 1))
 }
 
 // WarmUps returns the number of warm-up shots.
@@ -499,6 +504,9 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, " %d requests", int64(p.spec.Requests))
 	}
 	p.sessions(&b)
+	if p.spec.Jitter.Set() {
+		fmt.Fprintf(&b, "; jitter %v", p.spec.Jitter)
+	}
 	if len(p.spec.Cancel) > 0 {
 		b.WriteString("; " + p.spec.Cancel.String())
 	}

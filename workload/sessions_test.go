@@ -66,6 +66,15 @@ func TestSessionsArePlanned(t *testing.T) {
 	}
 }
 
+// TestSessionsCountAsTheirTurns: the rate is that of sessions, the busiest second
+// counts what they ask.
+func TestSessionsCountAsTheirTurns(t *testing.T) {
+	p := plan(t, "arrivals: {constant: 10/s}\nrequests: 300\nprompts: {synthetic: 12}\nsessions: {turns: 3}\n", 1, "")
+	if p.Rate() < 9.9 || p.Rate() > 10.1 || p.PeakRate() != 30 {
+		t.Errorf("%v sessions a second, %v requests in the busiest", p.Rate(), p.PeakRate())
+	}
+}
+
 // TestSessionsDrawByTheirTurn: another number of turns moves nothing else.
 func TestSessionsDrawByTheirTurn(t *testing.T) {
 	text := func(turns string) map[string][]Shot {

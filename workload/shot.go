@@ -32,13 +32,15 @@ type Shot struct {
 	Messages []corpus.Message // what is asked; exclusive with Prompt
 	Prompt   string           // what is asked, when the case is a bare text for completions
 
-	Cancel Cut // when the client hangs up
+	Jitter time.Duration // how long after its due instant the request is sent, as by a slow uplink
+	Cancel Cut           // when the client hangs up
 
 	MaxTokens   int64 // limit of output tokens; 0: the server's default
 	IgnoreEOS   bool
 	Stream      bool
 	Temperature *float64 // nil: the server's default
 	Seed        int64    // sampling seed of this request, from 0 to 2³¹−1
+	Priority    int64    // for engines that schedule by it, lower first; 0: none
 	Labels      map[string]string
 }
 
@@ -58,7 +60,7 @@ func (s Shot) AppendBinary(b []byte) ([]byte, error) {
 		b = append(b, 0)
 	}
 	version := byte(1) // of the encoding; 2 has more at its end
-	if s.Turns != 0 || s.History || s.Cancel != (Cut{}) {
+	if s.Turns != 0 || s.History || s.Cancel != (Cut{}) || s.Jitter != 0 || s.Priority != 0 {
 		version = 2
 	}
 	b = append(b, version)
@@ -99,6 +101,8 @@ func (s Shot) AppendBinary(b []byte) ([]byte, error) {
 		text(string(s.Cancel.When))
 		b = binary.AppendVarint(b, s.Cancel.Tokens)
 		b = binary.AppendVarint(b, int64(s.Cancel.After))
+		b = binary.AppendVarint(b, int64(s.Jitter))
+		b = binary.AppendVarint(b, s.Priority)
 	}
 	return b, nil
 }

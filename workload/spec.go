@@ -21,6 +21,8 @@ type Spec struct {
 	Mix         []Part            `yaml:"mix" doc:"parts with a tenant, a share of the requests and prompts of their own, instead of prompts"`
 	Sessions    *Sessions         `yaml:"sessions" doc:"users who ask more than once: {turns: 4, think: 20s}; each arrival, or each user of a closed loop, starts a session"`
 	Cancel      Cancels           `yaml:"cancel" doc:"users who hang up: {share: 5%, after: 3s}, {share: 5%, during: prefill}, {share: 5%, after_tokens: 20}, or a list of such"`
+	Jitter      Pause             `yaml:"jitter" doc:"delay of each request on its way to the server, as of a slow uplink: 20ms, or {pareto: {min: 5ms, alpha: 1.5, max: 2s}}; at most 1m"`
+	Priority    int64             `yaml:"priority" min:"-1000000" max:"1000000" doc:"priority of the requests for engines that schedule by it, lower first as in vLLM; not sent if 0"`
 	WarmUp      WarmUp            `yaml:"warmup" doc:"requests before the measured ones, with prompts of their own"`
 	Stream      *bool             `yaml:"stream" doc:"ask for a streamed answer; true by default"`
 	Temperature *float64          `yaml:"temperature" min:"0" max:"2" doc:"sampling temperature; left out: the server's default"`
@@ -118,6 +120,7 @@ func (d Dist[T]) ConfigSchema() map[string]any {
 		only("normal", config.SchemaOf(normalSpec[T]{})),
 		only("lognormal", config.SchemaOf(logNormalSpec[T]{})),
 		only("exponential", map[string]any{"oneOf": []any{config.SchemaOf(d.Value), config.SchemaOf(exponentialSpec[T]{})}}),
+		only("pareto", config.SchemaOf(paretoSpec[T]{})),
 		only("quantiles", config.SchemaOf(quantilesSpec[T]{})),
 		only("empirical", map[string]any{"oneOf": []any{list, config.SchemaOf(empiricalSpec[T]{})}}),
 	}}

@@ -115,6 +115,13 @@ func TestSpecDecodes(t *testing.T) {
 			},
 		},
 		{
+			"arrivals: {poisson: 8/s}\nrequests: 9\nprompts: {synthetic: 4}\njitter: {pareto: {min: 1s, alpha: 1.5, max: 1m}}\npriority: -3\n",
+			Spec{
+				Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Prompts: text(4),
+				Jitter: Pause{Kind: "pareto", Min: config.Duration(time.Second), Alpha: 1.5, Max: minutes(1)}, Priority: -3,
+			},
+		},
+		{
 			"preset: chat\nrequests: 9\n",
 			Spec{Preset: "chat", Requests: 9},
 		},
