@@ -331,6 +331,24 @@ func TestSessionsKeepTheCapAndStop(t *testing.T) {
 	}
 }
 
+// TestHitIsWhatACacheFinds: an engine finds the share of prompt tokens in its
+// prefix cache that the workload asked for.
+func TestHitIsWhatACacheFinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := converse(t, t.Context(), "{step: 2ms, kv_blocks: 1000000}",
+			"{arrivals: {constant: 10/s}, requests: 1000, prompts: {synthetic: {lognormal: {median: 300, sigma: 0.8, max: 4k}}}, output: 2, prefix: {hit: 50%, groups: 8, reuse: 16}}", 1, nil)
+		var cached, prompt int64
+		for _, e := range k.server.Ledger() {
+			cached, prompt = cached+e.Cached, prompt+e.Prompt
+		}
+		got := float64(cached) / float64(prompt)
+		if len(k.records) != 1000 || got < 0.48 || got > 0.52 {
+			t.Errorf("%.1f %% of the tokens of %d prompts were cached, want 50 %%", 100*got, len(k.records))
+		}
+		t.Logf("%.2f %% cached", 100*got)
+	})
+}
+
 // TestSessionsHitThePrefixCache: turn k finds all full blocks of turn k−1 and its
 // answer in the cache, and of the first turn what its group shares.
 func TestSessionsHitThePrefixCache(t *testing.T) {

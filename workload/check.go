@@ -519,9 +519,17 @@ func (ps *problems) lengths(s *Spec) {
 		ps.add("prefix.share", "stands beside tokens, which says the same", "keep one of them")
 	case f.Share > 0 && s.Prompts.File != "":
 		ps.add("prefix.share", "is a share of synthetic prompts, and these come from a file", "write tokens: 512")
+	case !(f.Hit >= 0 && f.Hit < 1):
+		ps.add("prefix.hit", fmt.Sprintf("must be at least 0%% and less than 100%%, got %v", f.Hit), "write such as 60%")
+	case f.Hit > 0 && (f.Tokens > 0 || f.Share > 0):
+		ps.add("prefix.hit", "stands beside tokens or share, which follows from it", "keep one of them")
+	case f.Hit > 0 && s.Prompts.File != "":
+		ps.add("prefix.hit", "is of synthetic prompts, and these come from a file", "write tokens: 512")
+	case f.Hit > 0 && s.Sessions != nil:
+		ps.add("prefix.hit", "leaves out what a session finds of its own dialogue", "write tokens: 512, which is shared by the sessions of a group")
 	case f.Reuse < 0 || f.Reuse > maxShots:
 		ps.add("prefix.reuse", fmt.Sprintf("must be at most %d, got %v", maxShots, f.Reuse), "write such as 8")
-	case (f.Groups > 0 || f.Reuse > 0) && f.Tokens == 0 && f.Share == 0:
+	case (f.Groups > 0 || f.Reuse > 0) && f.Tokens == 0 && f.Share == 0 && f.Hit == 0:
 		ps.add("prefix.tokens", "a shared prefix of no tokens is none", "write such as 512, or remove prefix")
 	}
 }

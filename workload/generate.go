@@ -26,12 +26,13 @@ type generator struct {
 	input, output func(u float64) config.Count // nil: not drawn
 	couple        func(u, v float64) float64   // nil: lengths are independent
 
+	share  float64                         // of a synthetic prompt that is its group's text
 	jitter func(u float64) config.Duration // nil: none
 	labels map[string]string               // of the workload
 
 	// A stream for each thing that is drawn, so that a change of one moves no
 	// other: with longer outputs, a plan has the same prompts at the same times.
-	inputs, outputs, texts, groups, prefixes, seeds, think, blocks, ways Stream
+	inputs, outputs, texts, groups, prefixes, seeds, think, blocks, ways, edges Stream
 
 	sessions *sessions // nil: each shot stands alone
 	cuts     *cuts     // nil: nobody hangs up
@@ -47,8 +48,8 @@ func newGenerator(name string, spec *Spec, set *corpus.Set, seed uint64, phase r
 	g := &generator{
 		name: name, spec: spec, set: set, phase: phase, salt: salt,
 		inputs: stream("input"), outputs: stream("output"), texts: stream("text"), groups: stream("group"),
-		prefixes: stream("prefix"), seeds: stream("sampling"), think: stream("think"), blocks: stream("block"), ways: stream("jitter"),
-		labels:   spec.Labels,
+		prefixes: stream("prefix"), seeds: stream("sampling"), think: stream("think"), blocks: stream("block"), ways: stream("jitter"), edges: stream("edge"),
+		labels: spec.Labels, share: float64(spec.Prefix.Share),
 		shuffled: spec.Prompts.Order != "sequential" || phase == record.WarmUp,
 		caseName: "synthetic-",
 	}
@@ -206,19 +207,16 @@ func (w *writer) synthetic(s *Shot, at place) {
 
 // length returns the tokens of a synthetic prompt, how many of them it shares
 // with the others of its group, and the group.
-func (w *writer) length(at place) (tokens, shared, group int64) {
-	tokens = int64(w.input(w.inputs.uniform(at.key)))
-	if share := float64(w.spec.Prefix.Share); share > 0 {
-		shared = int64(share * float64(tokens))
-	}
-	return tokens, shared, w.group(at.owner)
+func (g *generator) length(at place) (tokens, shared, group int64) {
+	tokens = int64(g.input(g.inputs.uniform(at.key)))
+	return tokens, g.shares(tokens, at.key), g.group(at.owner)
 }
 
 // group returns the group of shot or session i: one of all, or one of the newest if groups
 // are replaced.
-func (w *writer) group(i int64) int64 {
-	group := int64(w.groups.below(i, uint64(max(1, w.spec.Prefix.Groups))))
-	if reuse := int64(w.spec.Prefix.Reuse); reuse > 0 {
+func (g *generator) group(i int64) int64 {
+	group := int64(g.groups.below(i, uint64(max(1, g.spec.Prefix.Groups))))
+	if reuse := int64(g.spec.Prefix.Reuse); reuse > 0 {
 		return i/reuse - group
 	}
 	return group

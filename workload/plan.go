@@ -84,6 +84,9 @@ func New(name string, spec Spec, sets map[string]*corpus.Set, seed uint64, salt 
 	p.measured = newGenerator(name, &p.spec, set, seed, record.Measured, salt)
 	p.bare = newGenerator(name, &p.spec, set, seed, record.Measured, "")
 	p.warm = newGenerator(name, &p.spec, set, seed, record.WarmUp, hex.EncodeToString(warmSalt[:6]))
+	if err := p.aim(); err != nil {
+		return nil, fmt.Errorf("planning workload %s: %w", name, err)
+	}
 	limit := spec.limit()
 	process, rate := spec.Arrivals.open()
 	switch {

@@ -118,6 +118,7 @@ var specs = map[string]string{
 	"sessions":    "arrivals: {poisson: 10/s}\nfor: 20s\nprompts: {synthetic: [5, 20]}\noutput: 8\nprefix: {tokens: 7, groups: 3}\nsessions: {turns: {uniform: {min: 1, max: 6}}, think: {exponential: 2s}}\nwarmup: {requests: 5}\n",
 	"cancelled":   "arrivals: {poisson: 10/s}\nrequests: 200\nprompts: {synthetic: 8}\noutput: 20\ncancel: [{share: 10%, during: prefill}, {share: 10%, after_tokens: {uniform: {min: 1, max: 20}}}, {share: 10%, after: {exponential: 2s}}]\nwarmup: {requests: 5}\n",
 	"ways":        "arrivals: {poisson: 10/s}\nrequests: 200\nprompts: {synthetic: 8}\njitter: {pareto: {min: 5ms, alpha: 1.5, max: 2s}}\npriority: 4\nlabels: {tier: free}\nwarmup: {requests: 5}\n",
+	"hit":         "arrivals: {poisson: 10/s}\nrequests: 120\nprompts: {synthetic: {uniform: {min: 100, max: 300}}}\nprefix: {hit: 50%, groups: 3}\nwarmup: {requests: 5}\n",
 	"dialogues":   "arrivals: {gamma: {rate: 5/s, cv: 2}}\nrequests: 100\nprompts: {file: talk.jsonl}\nsessions: {}\n",
 	"no history":  "arrivals: {poisson: 10/s}\nrequests: 100\nprompts: {file: talk.jsonl}\nsessions: {turns: 2, history: false}\n",
 	"closed talk": "arrivals: {concurrency: 5, think: 1s}\nrequests: 200\nprompts: {synthetic: 9}\nsessions: {turns: [1, 2, 7], think: 300ms}\n",

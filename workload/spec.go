@@ -69,10 +69,12 @@ type Prompts struct {
 
 // Prefix is text that requests share at their start. Each request belongs to one
 // of Groups groups, drawn evenly; a group's text is the same in every request,
-// every variant and every run of the seed. Exactly one of Tokens and Share is set.
+// every variant and every run of the seed. Exactly one of Tokens, Share and Hit is
+// set.
 type Prefix struct {
 	Tokens config.Count   `yaml:"tokens" doc:"length of the shared text, which comes before the prompt"`
 	Share  config.Percent `yaml:"share" doc:"share of each synthetic prompt that is its group's text, instead of tokens"`
+	Hit    config.Percent `yaml:"hit" doc:"share of all prompt tokens that a prefix cache without limit finds, in blocks of 16 tokens; the share of each synthetic prompt that is its group's text follows from it"`
 	Groups config.Count   `yaml:"groups" doc:"number of different texts; 1 by default"`
 	Reuse  config.Count   `yaml:"reuse" doc:"requests after which a group is replaced by a new one, as dialogues end and others begin; never if left out"`
 }

@@ -122,6 +122,10 @@ func TestSpecDecodes(t *testing.T) {
 			},
 		},
 		{
+			"arrivals: {poisson: 8/s}\nrequests: 9\nprompts: {synthetic: 400}\nprefix: {hit: 60%, groups: 2}\n",
+			Spec{Arrivals: Arrivals{Poisson: fixed(8)}, Requests: 9, Prompts: text(400), Prefix: Prefix{Hit: 0.6, Groups: 2}},
+		},
+		{
 			"preset: chat\nrequests: 9\n",
 			Spec{Preset: "chat", Requests: 9},
 		},
