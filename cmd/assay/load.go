@@ -33,6 +33,10 @@ type loadFlags struct {
 	requests, warmup    int64
 	input, output       int64
 	prompts, format     string
+	turns               int64
+	think               durationValue
+	cancel              percentValue
+	cancelAfter         durationValue
 	ignoreEOS           bool
 	streaming, noStream bool
 	temperature         float64
@@ -101,6 +105,10 @@ func (f *loadFlags) define(cmd *cobra.Command) {
 	flags.Int64Var(&f.output, "output-tokens", 128, "limit of output tokens; 0: the server's default")
 	flags.StringVar(&f.prompts, "prompts", "", "JSONL file of prompts instead of synthetic ones")
 	flags.StringVar(&f.format, "format", "", "format of the prompts: assay, sharegpt or openai; found out if left out")
+	flags.Int64Var(&f.turns, "turns", 0, "sessions of so many turns: each arrival, or user, goes on with its dialogue and the answers that came")
+	flags.Var(&f.think, "think", "pause between an answer and the next turn or, in a closed loop without --turns, the user's next request")
+	flags.Var(&f.cancel, "cancel", "share of the requests that the client cancels, as 5% or 5")
+	flags.Var(&f.cancelAfter, "cancel-after", "how long after they were due they are cancelled; left out: as soon as they are sent")
 	flags.BoolVar(&f.ignoreEOS, "ignore-eos", false, "ask the server to go on to the limit of output tokens")
 	flags.BoolVar(&f.streaming, "streaming", false, "ask for streamed answers, as is done anyway")
 	flags.BoolVar(&f.noStream, "no-stream", false, "ask for unstreamed answers")
@@ -214,7 +222,28 @@ func (f *loadFlags) workload(cmd *cobra.Command) (workload.Spec, error) {
 	if f.prompts != "" {
 		w.Prompts = workload.Prompts{File: filepath.Base(f.prompts), Format: f.format}
 	}
+	f.users(&w)
 	return w, f.arrivals(cmd, &w)
+}
+
+// users say how the users behave: whether they go on, think, and hang up.
+func (f *loadFlags) users(w *workload.Spec) {
+	pause := workload.Pause{}
+	if f.think > 0 {
+		pause = workload.Fixed(config.Duration(f.think))
+	}
+	if f.turns != 0 {
+		w.Sessions = &workload.Sessions{Turns: workload.Fixed(config.Count(f.turns)), Think: pause}
+	} else {
+		w.Arrivals.Think = pause
+	}
+	if f.cancel != 0 {
+		c := workload.Cancel{Share: config.Percent(f.cancel), During: "prefill"}
+		if f.cancelAfter > 0 {
+			c.During, c.After = "", workload.Fixed(config.Duration(f.cancelAfter))
+		}
+		w.Cancel = workload.Cancels{c}
+	}
 }
 
 // arrivals say when requests are sent: by a rate, or by users who wait for their

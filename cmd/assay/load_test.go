@@ -72,6 +72,37 @@ func TestLoadReadsFlagsOfOtherTools(t *testing.T) {
 	}
 }
 
+func TestLoadPlansUsers(t *testing.T) {
+	t.Parallel()
+	pause := func(d time.Duration) workload.Pause { return workload.Fixed(config.Duration(d)) }
+	four := workload.Fixed(config.Count(4))
+	type users struct {
+		Think    workload.Pause
+		Sessions *workload.Sessions
+		Cancel   workload.Cancels
+	}
+	for args, want := range map[string]users{
+		"--rate 8":                                  {},
+		"--rate 8 --turns 4":                        {Sessions: &workload.Sessions{Turns: four}},
+		"--rate 8 --turns 4 --think 2s":             {Sessions: &workload.Sessions{Turns: four, Think: pause(2 * time.Second)}},
+		"--concurrency 3 --think 500ms":             {Think: pause(500 * time.Millisecond)},
+		"--rate 8 --conversation-turn-mean 4":       {Sessions: &workload.Sessions{Turns: four}},
+		"--rate 8 --cancel 5%":                      {Cancel: workload.Cancels{{Share: 0.05, During: "prefill"}}},
+		"--rate 8 --cancel 5 --cancel-after 1500ms": {Cancel: workload.Cancels{{Share: 0.05, After: pause(1500 * time.Millisecond)}}},
+		"--rate 8 --request-cancellation-rate 12.5 --request-cancellation-delay 2": {Cancel: workload.Cancels{{Share: 0.125, After: pause(2 * time.Second)}}},
+	} {
+		s, err := described(t, append(strings.Fields(args), "--sim", "{}")...)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		w, _ := s.Workloads.Get("load")
+		if d := cmp.Diff(want, users{w.Arrivals.Think, w.Sessions, w.Cancel}); d != "" {
+			t.Errorf("%s: differs (-want +got):\n%s", args, d)
+		}
+	}
+}
+
 func TestLoadFindsTheServer(t *testing.T) {
 	t.Parallel()
 	s, err := described(t, strings.Fields("-u http://h:1/v1 -m llama --backend openai-chat --streaming --isl 100 --osl 20 --rate 8 -H X-Team:blue --header Authorization:env:BEARER")...)
@@ -168,6 +199,13 @@ func TestLoadRefuses(t *testing.T) {
 		"--sweep-request-rate 1/s,x":                            "rate",
 		"--sweep-max-concurrency 1,0":                           "0 users cannot be",
 		"--rate 8 --need p99(ttft)<=1s --need p99(ttft)<=two":   "--need \"p99(ttft)<=two\": ",
+		"--rate 8 --think 2s":                                   "--think: a think time needs virtual users",
+		"--rate 8 --turns 0":                                    "--turns 0 sends nothing",
+		"--rate 8 --turns 2000":                                 "--turns: a session has at most",
+		"--rate 8 --turns -1":                                   "--turns",
+		"--rate 8 --cancel 120%":                                "--cancel",
+		"--rate 8 --cancel-after 2s":                            "add --cancel 5%",
+		"--rate 8 --conversation-turn-delay-mean 500":           "write --think 500ms",
 	} {
 		t.Run(args, func(t *testing.T) {
 			_, err := described(t, append(strings.Fields(args), "--sim", "{}")...)

@@ -26,6 +26,8 @@ var aliases = map[string]string{
 	"random-input-len": "input-tokens", "synthetic-input-tokens-mean": "input-tokens", "isl": "input-tokens",
 	"random-output-len": "output-tokens", "output-tokens-mean": "output-tokens", "osl": "output-tokens",
 	"num-warmups": "warmup", "warmup-request-count": "warmup",
+	"conversation-turn-mean": "turns", "session-turns-mean": "turns",
+	"request-cancellation-rate": "cancel", "request-cancellation-delay": "cancel-after",
 	"random-seed": "seed", "dataset-path": "prompts", "backend": "api", "backend-type": "api", "endpoint-type": "api",
 }
 
@@ -53,27 +55,28 @@ func (*stranger) Type() string     { return "string" }
 
 // strangers tell users of other tools what to do instead.
 var strangers = map[string]string{
-	"goodput":             "demand it: --need 'p99(ttft) <= 200ms' --need 'p99(tpot) <= 50ms'",
-	"api-key":             "put the key into an environment variable and write --key env:NAME (its value is not shown)",
-	"tokenizer":           "leave it out: the server counts the tokens",
-	"processor":           "leave it out: the server counts the tokens",
-	"dataset-name":        "leave it out: --input-tokens N makes synthetic prompts, and --prompts FILE reads a set (ShareGPT's and OpenAI's formats, too)",
-	"data":                "write --input-tokens N and --output-tokens N for synthetic prompts, or --prompts FILE for a set",
-	"extra-inputs":        "write --ignore-eos or --temperature T for these; a suite with api: template can send any field",
-	"profile":             "write --rate R for an open loop or --concurrency N for a closed one",
-	"constraint":          "write --duration 60s or --requests N",
-	"endpoint":            "write --api chat or --api completions; the path follows from it",
-	"random-range-ratio":  "describe the lengths in a suite, such as prompts: {synthetic: {uniform: {min: 100, max: 200}}}",
-	"percentile-metrics":  "leave it out: the report has every metric",
-	"metric-percentiles":  "leave it out: the report has p50, p95 and p99, and records.parquet has every request",
-	"save-result":         "leave it out: every run is kept in --runs; assay export RUN --as vllm writes vLLM's file",
-	"save-detailed":       "leave it out: every run is kept in --runs; assay export RUN --as vllm writes vLLM's file",
-	"result-filename":     "leave it out: every run is kept in --runs; assay export RUN --as vllm -o FILE writes vLLM's file",
-	"result-dir":          "write --runs DIR",
-	"output-path":         "leave it out: every run is kept in --runs; assay export RUN --as guidellm -o FILE writes guidellm's file",
-	"output-artifact-dir": "write --runs DIR",
-	"num-runs":            "write a suite: its blocks repeat a workload, and assay run SUITE runs it",
-	"num-profile-runs":    "write a suite: its blocks repeat a workload, and assay run SUITE runs it",
+	"goodput":                      "demand it: --need 'p99(ttft) <= 200ms' --need 'p99(tpot) <= 50ms'",
+	"api-key":                      "put the key into an environment variable and write --key env:NAME (its value is not shown)",
+	"tokenizer":                    "leave it out: the server counts the tokens",
+	"processor":                    "leave it out: the server counts the tokens",
+	"dataset-name":                 "leave it out: --input-tokens N makes synthetic prompts, and --prompts FILE reads a set (ShareGPT's and OpenAI's formats, too)",
+	"data":                         "write --input-tokens N and --output-tokens N for synthetic prompts, or --prompts FILE for a set",
+	"extra-inputs":                 "write --ignore-eos or --temperature T for these; a suite with api: template can send any field",
+	"profile":                      "write --rate R for an open loop or --concurrency N for a closed one",
+	"constraint":                   "write --duration 60s or --requests N",
+	"endpoint":                     "write --api chat or --api completions; the path follows from it",
+	"random-range-ratio":           "describe the lengths in a suite, such as prompts: {synthetic: {uniform: {min: 100, max: 200}}}",
+	"percentile-metrics":           "leave it out: the report has every metric",
+	"metric-percentiles":           "leave it out: the report has p50, p95 and p99, and records.parquet has every request",
+	"save-result":                  "leave it out: every run is kept in --runs; assay export RUN --as vllm writes vLLM's file",
+	"save-detailed":                "leave it out: every run is kept in --runs; assay export RUN --as vllm writes vLLM's file",
+	"result-filename":              "leave it out: every run is kept in --runs; assay export RUN --as vllm -o FILE writes vLLM's file",
+	"result-dir":                   "write --runs DIR",
+	"conversation-turn-delay-mean": "write --think 500ms; AIPerf's number is of milliseconds",
+	"output-path":                  "leave it out: every run is kept in --runs; assay export RUN --as guidellm -o FILE writes guidellm's file",
+	"output-artifact-dir":          "write --runs DIR",
+	"num-runs":                     "write a suite: its blocks repeat a workload, and assay run SUITE runs it",
+	"num-profile-runs":             "write a suite: its blocks repeat a workload, and assay run SUITE runs it",
 }
 
 // addStrangers adds them, out of the help's sight.
@@ -118,6 +121,7 @@ func (f *loadFlags) refuse(cmd *cobra.Command) error {
 		{"rate", f.rate.rate == 0 && !f.rate.inf, "write --rate 8, or --concurrency 16 for a closed loop"},
 		{"concurrency", f.concurrency == 0, "write --concurrency 16, or --rate 8 for an open loop"},
 		{"cap", f.cap == 0, "leave it out, or write --cap 64"},
+		{"turns", f.turns == 0, "leave it out, or write --turns 4"},
 		{"duration", f.duration == 0, "write --duration 30s"},
 		{"requests", f.requests == 0, "write --requests 1000, or --duration 30s"},
 	} {
@@ -128,6 +132,8 @@ func (f *loadFlags) refuse(cmd *cobra.Command) error {
 	switch {
 	case !(f.burstiness > 0) || math.IsInf(f.burstiness, 0):
 		return errors.New("--burstiness wants a number above 0\n  hint: 1 is poisson, 0.25 is bursty")
+	case given("cancel-after") && f.cancel == 0:
+		return errors.New("--cancel-after says when, and nothing says how many requests are cancelled\n  hint: add --cancel 5%")
 	case f.streaming && f.noStream:
 		return errors.New("--streaming and --no-stream contradict each other\n  hint: keep one of them")
 	}
@@ -214,6 +220,30 @@ func (d *durationValue) String() string {
 
 // Type names it in the help.
 func (*durationValue) Type() string { return "duration" }
+
+// percentValue is a share; a bare number is one of percent, as it is for AIPerf.
+type percentValue config.Percent
+
+// Set reads it.
+func (p *percentValue) Set(s string) error {
+	if _, bare := number(s); bare {
+		s += "%"
+	}
+	v, err := config.ParsePercent(s)
+	*p = percentValue(v)
+	return hinted(err)
+}
+
+// String returns what Set reads; "" for none.
+func (p *percentValue) String() string {
+	if *p == 0 {
+		return ""
+	}
+	return config.Percent(*p).String()
+}
+
+// Type names it in the help.
+func (*percentValue) Type() string { return "percent" }
 
 // number reads a number without a unit.
 func number(s string) (v float64, bare bool) {
