@@ -109,11 +109,16 @@ func payloads(r *record.Record) (n int) {
 }
 
 // TestInterruptedSessionsGoOn: a user who interrupted an answer goes on with what
-// came of it, or takes the question back.
+// came of it, or adds to the question. Every request begins with the run's salt.
 func TestInterruptedSessionsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := converse(t, t.Context(), "{step: 5ms}", "{arrivals: {poisson: 2/s}, requests: 400, prompts: {synthetic: 20}, output: 30, cancel: [{share: 20%, during: prefill}, {share: 30%, after_tokens: 9}], sessions: {turns: 6, think: 1s}}", 2, nil)
 		partial, none := 0, 0
+		for id, messages := range k.asked.bodies {
+			if !strings.HasPrefix(messages[0].Content, "[salt] ") {
+				t.Errorf("%s begins with %.20q", id, messages[0].Content)
+			}
+		}
 		for _, turns := range k.check(t, true) {
 			for _, r := range turns[:len(turns)-1] {
 				switch {

@@ -33,21 +33,31 @@ func textTokens(messages []corpus.Message) int64 {
 	return int64(n+bytesPerToken-1) / bytesPerToken
 }
 
-// join puts the dialogue before what a turn adds to it.
+// join puts the dialogue before what a turn adds to it. A question without an
+// answer and the one that follows become one message: the roles of a dialogue take
+// turns, as most templates of chats demand.
 func (s *session) join(shot *workload.Shot) {
-	if shot.History {
-		shot.Messages = slices.Concat(s.dialogue, shot.Messages)
+	if !shot.History {
+		return
 	}
+	before, added := s.dialogue, shot.Messages
+	if n := len(before); n > 0 && len(added) > 0 && before[n-1].Role == "user" && added[0].Role == "user" {
+		both := before[n-1].Content + "\n" + added[0].Content
+		before, added = slices.Concat(before[:n-1], []corpus.Message{{Role: "user", Content: both}}), added[1:]
+	}
+	shot.Messages = slices.Concat(before, added)
 }
 
 // take enters an answer into the dialogue. A whole one goes on with it; so does
-// what a user had read who interrupted it, and if that was nothing the question
-// is taken back. Anything else ends the session. Reasoning is not kept, as
+// what a user had read who interrupted it, if anything. Anything else ends the
+// session. Reasoning is not kept, as
 // applications do not send it back.
 func (s *session) take(asked *workload.Shot, e ended) {
 	text := e.answer.Text
 	switch {
 	case e.outcome == record.ClientCancelled && text == "":
+		s.dialogue, s.mute = asked.Messages, false
+		s.tokens = textTokens(s.dialogue)
 		return
 	case e.outcome != record.OK && e.outcome != record.ClientCancelled:
 		s.failed = true
@@ -113,6 +123,11 @@ func (f *flight) nextTurn(s *session, due time.Time) {
 		return
 	}
 	delete(f.thinking, s)
+	if f.sending.Err() != nil {
+		f.unasked.Over += int64(len(s.rest))
+		f.mu.Unlock()
+		return
+	}
 	j := job{shot: s.rest[0], due: due, talk: s}
 	s.rest = s.rest[1:]
 	s.join(&j.shot)

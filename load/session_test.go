@@ -150,7 +150,10 @@ func (k *talk) check(t *testing.T, history bool) (sessions map[string][]*record.
 			if r.Send != r.Due && r.Flags&record.FlagDelayedByCap == 0 && r.Outcome.Group() != record.GroupDropped {
 				t.Fatalf("%s turn %d was due at %v and sent at %v", name, i, r.Due, r.Send)
 			}
-			if history {
+			if n := len(dialogue); history && n > 0 && dialogue[n-1].Role == "user" { // it had no answer
+				both := corpus.Message{Role: "user", Content: dialogue[n-1].Content + "\n" + shot.Messages[0].Content}
+				dialogue = append(append(slices.Clip(dialogue[:n-1]), both), shot.Messages[1:]...)
+			} else if history {
 				dialogue = append(dialogue, shot.Messages...)
 			} else {
 				dialogue = shot.Messages
@@ -159,9 +162,7 @@ func (k *talk) check(t *testing.T, history bool) (sessions map[string][]*record.
 			if got, sent := k.asked.bodies[id]; sent && !cmp.Equal(got, dialogue) {
 				t.Fatalf("%s turn %d: the server got\n%v\nwant\n%v", name, i, got, dialogue)
 			}
-			if text := k.answers[id].Text; text == "" && r.Outcome == record.ClientCancelled {
-				dialogue = dialogue[:len(dialogue)-len(shot.Messages)] // taken back
-			} else {
+			if text := k.answers[id].Text; text != "" || r.Outcome != record.ClientCancelled {
 				dialogue = append(slices.Clip(dialogue), corpus.Message{Role: "assistant", Content: text})
 			}
 		}
