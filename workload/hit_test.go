@@ -34,8 +34,10 @@ func TestHitIsMet(t *testing.T) {
 		prompts, groups string
 		hit             int
 	}{
-		{"512", "", 60}, {"90", ", groups: 1000", 40},
-		{"{lognormal: {median: 400, sigma: 0.8, max: 8k}}", ", groups: 64, reuse: 16", 10}, {"{uniform: {min: 20, max: 1k}}", ", groups: 64, reuse: 16", 70},
+		{"512", "", 60},
+		{"90", ", groups: 1000", 40},
+		{"{lognormal: {median: 400, sigma: 0.8, max: 8k}}", ", groups: 64, reuse: 16", 10},
+		{"{uniform: {min: 20, max: 1k}}", ", groups: 64, reuse: 16", 70},
 	} {
 		text := fmt.Sprintf("arrivals: {poisson: 50/s}\nrequests: 100k\nprompts: {synthetic: %s}\nprefix: {hit: %d%%%s}\n", tt.prompts, tt.hit, tt.groups)
 		p := plan(t, text, uint64(i), "")

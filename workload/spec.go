@@ -11,7 +11,7 @@ type Spec struct {
 	Preset      string            `yaml:"preset" oneof:"chat,rag-qa,code-completion,agent,long-tail,batch" doc:"a named workload, which fills in arrivals, prompts, output, prefix and correlation where they are left out"`
 	Arrivals    Arrivals          `yaml:"arrivals" doc:"when requests are sent: {poisson: 8/s}, {constant: 5/s}, {gamma: {rate: 8/s, cv: 2}}, {bursts: …}, {concurrency: 16, think: 2s} and others"`
 	For         config.Duration   `yaml:"for" doc:"how long requests are sent; this or requests must be given, and the first of them ends it"`
-	Requests    config.Count      `yaml:"requests" doc:"how many requests are sent, warm-up left out"`
+	Requests    config.Count      `yaml:"requests" doc:"how many requests are sent, warm-up left out; of sessions, how many turns are planned"`
 	Prompts     Prompts           `yaml:"prompts" doc:"what is asked: {synthetic: 512} or {file: sets/support.jsonl}"`
 	Output      Length            `yaml:"output" doc:"limit of output tokens (max_tokens) of each request; overrides that of a set's cases. Left out: the case's, else the server's"`
 	Correlation float64           `yaml:"correlation" min:"-1" max:"1" doc:"rank correlation (Spearman) between the lengths of synthetic prompts and of outputs; 0 if left out"`
