@@ -82,6 +82,11 @@ test-slow: ## the packages with long tests, these included
 	dirs=$$(grep -rl --include='*_test.go' '"ASSAY_SLOW"' . | xargs dirname | sort -u); \
 	ASSAY_SLOW=1 go test -count=1 -p 1 -timeout 20m $$dirs
 
+SOAK ?= 20m
+.PHONY: soak
+soak: ## one long run at a low rate: memory and goroutines; SOAK=2h for longer
+	ASSAY_SOAK=$(SOAK) go test -count=1 -v -timeout 24h -run '^TestSoak$$' ./bench
+
 .PHONY: test-fuzz
 test-fuzz: ## every fuzz function for FUZZTIME
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh

@@ -106,6 +106,10 @@ type memo struct {
 	totals  map[string]float64       // by metric
 }
 
+// mostShared is how many values are kept for other clauses: a larger pool of token gaps is
+// read again, since it takes more memory than the records' events if it stays.
+const mostShared = 1 << 20
+
 // readOff is what values read.
 type readOff struct {
 	values                    []float64
@@ -312,7 +316,9 @@ func (s *scope) values(m record.Metric) []float64 {
 	if !ok {
 		r.values = s.valuesOf(m)
 		r.missing, r.undefined, r.aside = s.counts.Missing, s.counts.Undefined, s.counts.Aside
-		s.read[m.Name] = r
+		if len(r.values) <= mostShared {
+			s.read[m.Name] = r
+		}
 	}
 	s.counts.Missing, s.counts.Undefined, s.counts.Aside = r.missing, r.undefined, r.aside
 	return r.values
@@ -320,7 +326,7 @@ func (s *scope) values(m record.Metric) []float64 {
 
 func (s *scope) valuesOf(m record.Metric) []float64 {
 	s.counts.Missing, s.counts.Undefined, s.counts.Aside = 0, 0, 0
-	to := make([]float64, 0, len(s.records))
+	to := make([]float64, 0, s.room(m))
 	for _, r := range s.records {
 		if !m.Indicator && !r.Success() {
 			if !m.Always {
@@ -351,6 +357,23 @@ func (s *scope) valuesOf(m record.Metric) []float64 {
 		}
 	}
 	return to
+}
+
+// room is about how many values the metric gives: of a pool of gaps they are too many to
+// grow a slice by and by.
+func (s *scope) room(m record.Metric) int {
+	if m.Name != "itl" && m.Name != "icl" {
+		return len(s.records)
+	}
+	n := 0
+	for _, r := range s.records {
+		if k, ok := r.Output.N(); ok && m.Name == "itl" {
+			n += int(min(k, 1<<20))
+		} else {
+			n += len(r.Events)
+		}
+	}
+	return n
 }
 
 // aside reports whether a completed record is left out of a distribution since
@@ -480,7 +503,7 @@ func (s *scope) sample(m record.Metric, values []float64, high bool) (*stat.Samp
 		return done, nil
 	}
 	sample, err := stat.NewSample(s.beyond(values, high), 0)
-	if err == nil {
+	if err == nil && sample.N() <= mostShared {
 		s.samples[key] = sample
 	}
 	return sample, err
@@ -500,6 +523,9 @@ func (s *scope) beyond(values []float64, high bool) []float64 {
 	}
 	if gave := s.counts.Completed - s.counts.Aside - s.counts.Missing - s.counts.Undefined; gave > 0 && finite > gave {
 		each = (finite + gave - 1) / gave
+	}
+	if finite == len(values) && high {
+		return values
 	}
 	series := make([]float64, 0, finite+each*(len(values)-finite))
 	for _, x := range values {

@@ -3,6 +3,8 @@ package stat
 import (
 	"fmt"
 	"math"
+	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -75,14 +77,16 @@ func inflationOf(z []float64) dependence {
 	if n < minJudged {
 		return independent(n)
 	}
-	d, span := memory(z)
+	c := centre(slices.Clone(z))
+	means := batchMeans(c)
+	d, span := memory(c)
 	if span > 0 {
-		d = math.Max(d, batchMeans(z))
+		d = math.Max(d, means)
 	}
 	return newDependence(n, d, span)
 }
 
-// memory sums the autocorrelations of z into the variance inflation of its
+// memory sums the autocorrelations of a centred series, which it uses up, into the variance inflation of its
 // mean, and gives the lag up to which they count. It is Geyer's initial
 // monotone sequence (Statist. Sci. 7, 1992) with two changes: a pair of
 // autocorrelations within the noise, or as large as one coincidence of two rare
@@ -90,13 +94,12 @@ func inflationOf(z []float64) dependence {
 // and each autocorrelation is raised by the bias that subtracting the sample
 // mean puts into it. A long memory is read at a coarser resolution, which
 // bounds the work to 2*maxLag*n.
-func memory(z []float64) (inflation float64, span int) {
-	whole := centred(z)
-	variance := dot(whole, whole, 0) / float64(len(z))
+func memory(c []float64) (inflation float64, span int) {
+	variance := dot(c, c, 0) / float64(len(c))
 	if !(variance > 0) {
 		return 1, 0
 	}
-	for c, block := whole, 1; ; block *= 2 {
+	for block := 1; ; block *= 2 {
 		// The sums over blocks carry block times their variance inflation.
 		here := dot(c, c, 0) / float64(len(c)) / float64(block) / variance
 		d, lag, ended := positiveSequence(c)
@@ -106,11 +109,10 @@ func memory(z []float64) (inflation float64, span int) {
 			}
 			return math.Max(1, here*d), lag * block
 		}
-		half := make([]float64, len(c)/2)
-		for i := range half {
-			half[i] = c[2*i] + c[2*i+1]
+		for i := range len(c) / 2 { // in place: a pool of token gaps is large
+			c[i] = c[2*i] + c[2*i+1]
 		}
-		c = half
+		c = c[:len(c)/2]
 	}
 }
 
@@ -146,11 +148,10 @@ func positiveSequence(c []float64) (inflation float64, span int, ended bool) {
 	return inflation, span, true
 }
 
-// batchMeans is the variance inflation as the variance between the means of
+// batchMeans is the variance inflation of a centred series as the variance between the means of
 // consecutive batches shows it. It is noisy, but sees what lies beyond the lags
 // that memory read.
-func batchMeans(z []float64) float64 {
-	c := centred(z)
+func batchMeans(c []float64) float64 {
 	size := len(c) / batches
 	variance := dot(c, c, 0) / float64(len(c))
 	if size == 0 || !(variance > 0) {
@@ -164,13 +165,13 @@ func batchMeans(z []float64) float64 {
 	return between / (batches - 1) * float64(size) / variance
 }
 
-func centred(z []float64) []float64 {
+// centre takes the mean off a series, in place.
+func centre(z []float64) []float64 {
 	mean := sum(z) / float64(len(z))
-	c := make([]float64, len(z))
-	for i, x := range z {
-		c[i] = x - mean
+	for i := range z {
+		z[i] -= mean
 	}
-	return c
+	return z
 }
 
 // dot is the sum of a[i]*b[i+lag].
@@ -210,12 +211,14 @@ func (s *Sample) dependence(p float64) dependence {
 	if n < minJudged {
 		return independent(n)
 	}
-	whole, wholeSpan := s.memory()
+	scratch := make([]float64, n)
+	whole, wholeSpan := s.memory(scratch)
 	at := func(p float64) (d float64, span int) {
-		z := s.indicator(p)
-		d, span = memory(z)
+		c := centre(s.indicator(p, scratch))
+		means := batchMeans(c)
+		d, span = memory(c)
 		if wholeSpan > 0 {
-			d = math.Max(d, batchMeans(z))
+			d = math.Max(d, means)
 		}
 		return d, span
 	}
@@ -228,11 +231,11 @@ func (s *Sample) dependence(p float64) dependence {
 	return newDependence(n, d, max(span, wholeSpan))
 }
 
-// indicator is 1 where the series does not exceed its p-quantile.
-func (s *Sample) indicator(p float64) []float64 {
+// indicator is 1 where the series does not exceed its p-quantile, else 0; it fills z.
+func (s *Sample) indicator(p float64, z []float64) []float64 {
 	q := type7(s.sorted, p)
-	z := make([]float64, len(s.series))
 	for i, x := range s.series {
+		z[i] = 0
 		if x <= q {
 			z[i] = 1
 		}
@@ -240,19 +243,26 @@ func (s *Sample) indicator(p float64) []float64 {
 	return z
 }
 
-// memory judges the whole series through its ranks, once.
-func (s *Sample) memory() (inflation float64, span int) {
+// memory judges the whole series through its ranks, once. It uses scratch, which has
+// the length of the series.
+func (s *Sample) memory(scratch []float64) (inflation float64, span int) {
 	s.once.Do(func() {
-		ranks := s.ranks()
-		s.inflation, s.span = memory(ranks)
+		s.inflation, s.span = memory(centre(s.ranks(scratch)))
 	})
 	return s.inflation, s.span
 }
 
 // ranks gives each observation its rank from 0; equal values share the middle of
-// their ranks.
-func (s *Sample) ranks() []float64 {
-	ranks := make([]float64, len(s.series))
+// their ranks. It fills ranks.
+func (s *Sample) ranks(ranks []float64) []float64 {
+	if s.place == nil {
+		for i, x := range s.series {
+			from, _ := slices.BinarySearch(s.sorted, x)
+			to := from + sort.Search(len(s.sorted)-from, func(k int) bool { return s.sorted[from+k] > x })
+			ranks[i] = float64(from+to) / 2
+		}
+		return ranks
+	}
 	for from := 0; from < len(s.sorted); {
 		to := from + 1
 		for to < len(s.sorted) && s.sorted[to] == s.sorted[from] {

@@ -218,7 +218,7 @@ func TestRanks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, got := range s.ranks() {
+		for i, got := range s.ranks(make([]float64, s.N())) {
 			below, same := 0, 0
 			for _, x := range s.series {
 				switch {

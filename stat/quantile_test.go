@@ -169,9 +169,8 @@ func TestNewSampleRefusesWhatIsNotAnObservation(t *testing.T) {
 	}
 	x := []float64{3, 1, 2}
 	s := mustSample(x, 0)
-	x[0] = 100
-	if s.Max() != 3 || s.Min() != 1 || !slices.Equal(x, []float64{100, 1, 2}) {
-		t.Error("NewSample must copy its input and leave it alone")
+	if s.Max() != 3 || s.Min() != 1 || !slices.Equal(x, []float64{3, 1, 2}) {
+		t.Error("NewSample must leave its input in the order of time")
 	}
 }
 
@@ -217,7 +216,7 @@ func TestDriftIsNotJudged(t *testing.T) {
 func TestLongMemoryIsReadInBoundedTime(t *testing.T) {
 	x := autoregressive(0.999, 0.5).draw(rand.New(rand.NewPCG(9, 9)), 200_000)
 	start := time.Now()
-	d, span := memory(x)
+	d, span := memory(centre(x))
 	// The inflation of a lognormal AR(1) of small sigma is near (1+rho)/(1-rho)
 	// = 1999.
 	if d < 800 || d > 4000 || span < 500 {

@@ -12,7 +12,7 @@ import (
 type Sample struct {
 	series []float64 // in time order, those beyond any value as +Inf
 	sorted []float64 // the same, ascending
-	place  []int32   // where each of sorted stands in series
+	place  []int32   // where each of sorted stands in series; nil: there are too many
 	over   int
 
 	once      sync.Once // guards the two below
@@ -23,7 +23,8 @@ type Sample struct {
 // NewSample takes observations in time order and the number of further ones
 // that lie beyond any value (a request that failed has no latency, and waiting
 // longer would not have given it one). The latter are spread evenly over the
-// series, because their places in time are not known. The values are copied.
+// series, because their places in time are not known. The Sample keeps the slice,
+// which the caller must not change any more: a pool of token gaps is large.
 //
 // Where the place in time of an observation beyond any value is known, put +Inf
 // at that place and leave it out of over: then the interval knows whether
@@ -42,7 +43,10 @@ func NewSample(inTimeOrder []float64, over int) (*Sample, error) {
 			placed++
 		}
 	}
-	s := &Sample{series: spread(inTimeOrder, over), over: over + placed}
+	s := &Sample{series: inTimeOrder, over: over + placed}
+	if over > 0 {
+		s.series = spread(inTimeOrder, over)
+	}
 	s.sorted, s.place = ordered(s.series)
 	return s, nil
 }
