@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/assay-llm/assay/llm"
 	"github.com/assay-llm/assay/record"
@@ -360,5 +362,110 @@ contract: {clauses: [{need: p50(ttft) <= 1s}]}
 	})
 	if _, err := Resumable(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no manifest.json in it") {
 		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+// TestAResumedRunIsJudgedAsOneThatWasNotStopped stops a run at the half (ASSAY_SLOW: at a
+// tenth and at nine tenths, too), by a kill and by an interruption, in virtual time: each grade is
+// that of a run that went on in one piece, and its rate is about the same.
+func TestAResumedRunIsJudgedAsOneThatWasNotStopped(t *testing.T) {
+	const length = 60 * time.Second
+	suite := `
+seed: 4
+variants:
+  baseline: {url: "http://sim/v1", metrics: off}
+  candidate: {url: "http://sim/v1", metrics: off}
+workloads:
+  w:
+    arrivals: {poisson: 12/s}
+    for: 60s
+    prompts: {synthetic: 20}
+    output: 10
+    warmup: {requests: 5}
+contract:
+  clauses:
+    - {id: passes, need: p90(ttft) <= 100ms}
+    - {id: fails, need: p50(ttft) <= 1ms}
+    - {id: rate, need: rate(output_tokens) >= 80/s}
+    - {id: against, need: mean(tpot) <= baseline * 1.05}
+`
+	grades := func(r *Result) (all []string, rate float64) {
+		for _, c := range r.Verdict.Clauses {
+			all = append(all, c.ID+" "+c.Grade.String())
+			if c.ID == "rate" {
+				rate = c.Candidate.Value
+			}
+		}
+		return all, rate
+	}
+	once := func(t *testing.T, at time.Duration, kill bool) (r *Result) {
+		synctest.Test(t, func(t *testing.T) {
+			o := bubble(t, "{step: 5ms, jitter: 20%, prefix_cache: false}")
+			s := parseSuite(t, suite)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			dir := ""
+			if at > 0 {
+				o.Watch = new(Watch)
+				time.AfterFunc(at, func() {
+					step, _ := o.Watch.Step()
+					if dir = step.Dir; kill {
+						dir = t.TempDir()
+						for _, name := range []string{"manifest.json", "records.journal", watchedName} {
+							data, err := os.ReadFile(filepath.Join(step.Dir, name))
+							if err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), data, 0o644)); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+					stop()
+				})
+			}
+			var err error
+			r, err = Run(ctx, s, o)
+			if at == 0 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour) // in a bubble
+			stopped, err := Resumable(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stopped.Suite, o.Watch = s, nil
+			if r, err = stopped.Resume(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return r
+	}
+	want, rate := grades(once(t, 0, false))
+	if fmt.Sprint(want) != "[passes pass fails fail rate pass against pass]" {
+		t.Fatalf("the run in one piece: %v", want)
+	}
+	parts := []int{50}
+	if os.Getenv("ASSAY_SLOW") != "" {
+		parts = []int{10, 50, 90}
+	}
+	for _, part := range parts {
+		for _, kill := range []bool{true, false} {
+			r := once(t, 2*length*time.Duration(part)/100, kill)
+			got, resumed := grades(r)
+			if fmt.Sprint(got) != fmt.Sprint(want) || resumed < .9*rate || resumed > 1.1*rate {
+				t.Errorf("stopped at %d %% (killed %v): %v at %.1f tokens/s, in one piece %v at %.1f (%s)", part, kill, got, resumed, want, rate, r.Verdict.Reason)
+			}
+			if measured := r.Manifest.Ledger; len(measured) != 4 || measured[0].Offered+measured[2].Offered < 1000 {
+				t.Errorf("ledger %+v", measured)
+			}
+			if len(r.Report.Notes) == 0 || !strings.Contains(r.Report.Notes[0], "and resumed 1h0m") {
+				t.Errorf("notes %q do not begin with the gap", r.Report.Notes)
+			}
+			t.Logf("stopped at %d %% (killed %v): %.1f tokens/s, in one piece %.1f; %.150s", part, kill, resumed, rate, r.Report.Notes[0])
+		}
 	}
 }
