@@ -109,6 +109,10 @@ bench-client: ## the load client against its goals, in about two minutes; quiet 
 	@go build -o $(ASSAY_CACHE)/bench-client ./scripts/bench-client
 	@wrk=$$(scripts/bench-client/wrk.sh) || true; $(ASSAY_CACHE)/bench-client -wrk "$$wrk" $(BENCHFLAGS)
 
+.PHONY: error-rates
+error-rates: ## measure the error rates of the tests anew; ten minutes
+	go run ./scripts/errorrates -o docs/error-rates.md
+
 .PHONY: lint
 lint: ## a stricter linter than CI asks for; built on its first run
 	go tool -modfile=tools/golangci-lint/go.mod golangci-lint run

@@ -21,7 +21,7 @@ var floors = [][]string{
 	{"workload", "contract", "llm", "engine"},
 	{"load", "sim", "report", "interop"},
 	{"bench", "audit", "notify"},
-	{"cmd/assay", "scripts/bench-client"},
+	{"cmd/assay", "scripts/bench-client", "scripts/errorrates"},
 }
 
 // quarantine maps a dependency to the only packages that may import it, and why.

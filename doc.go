@@ -35,6 +35,8 @@
 //     two variants interleave A B B A so that drift of the machine hits both.
 //   - Estimate: a statistic over records with its interval, its n and its
 //     warnings.
+//   - Evidence: e-values against "within the margin" and "not within it"; they may
+//     be looked at at any time, and those of the steps of a ramp multiply.
 //   - Clause, Contract: metric, scope, statistic, limit or baseline with a
 //     margin, confidence, minimum sample; all, any, not and count groups of
 //     clauses; live rules with actions and their recovery.
