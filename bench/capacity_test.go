@@ -313,7 +313,7 @@ func brackets(t *testing.T, need string, truth float64) {
 					o := bubble(t, oneSlot)
 					o.Seed = new(1000 * seed)
 					s := aimed(t, "poisson: 5/s", 2, "{need: "+need+"}")
-					d, _, err := FindCapacity(t.Context(), s, Search{Start: 10, For: 20 * time.Second, MaxTime: 5 * time.Hour}, o)
+					d, _, err := FindCapacity(t.Context(), s, Search{Start: 10, For: 10 * time.Second, MaxTime: 5 * time.Hour}, o)
 					if err != nil {
 						t.Fatal(err)
 					}
