@@ -72,11 +72,16 @@ type toolDelta struct {
 	whole    bool // a call of its own, with all of its arguments
 }
 
+// reset makes the chunk ready for other bytes. It goes field by field: the whole
+// value at once is built aside and copied, with every event.
 func (c *chunk) reset(b []byte) {
-	*c = chunk{
-		usage: noUsage, b: b, tools: c.tools[:0], spent: c.spent[:0], scratch: c.scratch[:0],
-		texts: [2][]byte{c.texts[0][:0], c.texts[1][:0]}, items: items{index: c.items.index[:0]},
-	}
+	c.content, c.reasoning, c.finish, c.err, c.timings, c.model, c.print = nil, nil, nil, nil, nil, nil, nil
+	c.payload, c.has, c.seen, c.finished, c.listed = 0, 0, 0, 0, 0
+	c.tools, c.spent, c.scratch = c.tools[:0], c.spent[:0], c.scratch[:0]
+	c.texts[0], c.texts[1] = c.texts[0][:0], c.texts[1][:0]
+	c.items = items{index: c.items.index[:0]}
+	c.usage = noUsage
+	c.b, c.i, c.bad, c.lax = b, 0, false, false
 }
 
 // small lets go of large space.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -182,6 +183,37 @@ func BenchmarkScan(b *testing.B) {
 	for b.Loop() {
 		if !c.scan(data) {
 			b.Fatal("not scanned")
+		}
+	}
+}
+
+// TestResetForgetsEverything holds that no field of a chunk outlives it: each is
+// dirty before, and none after.
+func TestResetForgetsEverything(t *testing.T) {
+	x := []byte("x")
+	c := chunk{
+		content: x, reasoning: x, payload: 1, has: hasContent, finish: x, seen: 1, finished: 1,
+		tools: []toolDelta{{}}, listed: 1, items: items{index: []int64{1}, length: 1, ragged: true},
+		usage: usage{1, 1, 1, 1, 1, 1, 1}, err: x, timings: x, model: x, print: x, spent: []spent{{}},
+		b: x, i: 1, bad: true, lax: true, scratch: x, texts: [2][]byte{x, x},
+	}
+	dirty := reflect.ValueOf(c)
+	for i := range dirty.NumField() {
+		if dirty.Field(i).IsZero() {
+			t.Errorf("the test leaves %s clean", dirty.Type().Field(i).Name)
+		}
+	}
+	c.reset(nil)
+	if c.usage != noUsage || len(c.items.index) != 0 || c.items.length != 0 || c.items.ragged || len(c.texts[0])+len(c.texts[1]) != 0 {
+		t.Errorf("usage %v, items %v, texts %q", c.usage, c.items, c.texts)
+	}
+	clean := reflect.ValueOf(c)
+	for i := range clean.NumField() {
+		f, name := clean.Field(i), clean.Type().Field(i).Name
+		switch {
+		case name == "usage", name == "items", name == "texts":
+		case f.Kind() == reflect.Slice && f.Len() > 0, f.Kind() != reflect.Slice && !f.IsZero():
+			t.Errorf("%s is not reset", name)
 		}
 	}
 }
