@@ -81,8 +81,9 @@ func readRecords(dir string) ([]record.Record, record.Repair, error) {
 	return records, repair, nil
 }
 
-// judge computes verdict and report from records and manifest alone.
-func (r *Result) judge() {
+// Evidence is what a contract is judged on: the run's records, and why they prove
+// nothing, if so.
+func (r *Result) Evidence() contract.Evidence {
 	m := r.Manifest
 	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Unfit: r.unfit()}
 	var names []string
@@ -93,6 +94,12 @@ func (r *Result) judge() {
 	if e.Baseline, e.Candidate, problem = roles(names); problem != "" {
 		e.Unfit = append(e.Unfit, problem)
 	}
+	return e
+}
+
+// judge computes verdict and report from records and manifest alone.
+func (r *Result) judge() {
+	m, e := r.Manifest, r.Evidence()
 	var v *contract.Verdict
 	if r.contract != nil {
 		r.Verdict = contract.Evaluate(r.contract, e)

@@ -225,7 +225,7 @@ type Outcome struct {
 }
 
 // Run holds the contract against the evidence of each case. Tests of live rules
-// look from the first instant to the last, and once more after it.
+// look from the first instant to the last.
 func (t *Test) Run(c *Contract) []Outcome {
 	var out []Outcome
 	if len(t.Reference.Values) > 0 {
@@ -251,17 +251,23 @@ func (t *Test) Run(c *Contract) []Outcome {
 	return out
 }
 
-// Replay looks at a history from its start to its end, every so often, and
+// Replay looks at a history every so often from its start, and at its end, and
 // returns all decisions.
 func Replay(c *Contract, h *History, every time.Duration) []Decision {
 	var s State
 	all := []Decision{}
-	for at := h.Start().Add(every); !at.After(h.End().Add(every)); at = at.Add(every) {
+	for at := h.Start().Add(every); ; at = at.Add(every) {
+		last := !at.Before(h.End())
+		if last {
+			at = h.End()
+		}
 		var decided []Decision
 		s, decided = c.Next(s, h, at)
 		all = append(all, decided...)
+		if last {
+			return all
+		}
 	}
-	return all
 }
 
 // line writes a decision as tests expect it.

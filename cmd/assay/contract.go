@@ -23,7 +23,7 @@ func newContract(c *console) *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newLint(c), newContractTest(c), newPresets(c))
+	cmd.AddCommand(newLint(c), newContractTest(c), newBacktest(c), newPresets(c))
 	return cmd
 }
 

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assay-llm/assay/bench"
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/contract"
+)
+
+func newBacktest(c *console) *cobra.Command {
+	var asJSON bool
+	var good, bad []string
+	every := 30 * time.Second
+	cmd := &cobra.Command{
+		Use:   "backtest CONTRACT [RUN...]",
+		Short: "Hold a contract against recorded runs",
+		Long: `Backtest judges recorded runs by a contract, whatever contract they were judged by:
+how often each clause would have failed, and each live rule acted. Of runs that
+are known to be good it tells the false alarms, of bad ones the share that was
+found, both with the exact 95 % interval.
+
+CONTRACT is a file, or "preset NAME". It exits with 0 whatever the grades are.`,
+		Example: "  assay contract backtest contract.yaml runs/*\n  assay contract backtest contract.yaml --good runs/A --good runs/B --bad runs/C",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args)+len(good)+len(bad) < 2 {
+				return usage(fmt.Errorf("assay contract backtest wants a contract and runs\n  hint: %s", cmd.UseLine()))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			k, err := readContract(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			if every < time.Second {
+				return usage(fmt.Errorf("--every is %s\n  hint: write a second or more, such as --every 30s", config.Duration(every)))
+			}
+			for _, name := range good {
+				if slices.Contains(bad, name) {
+					return usage(fmt.Errorf("the run %s is good and bad\n  hint: name it once", name))
+				}
+			}
+			runs, err := recorded(map[contract.Label][]string{contract.Unlabelled: args[1:], contract.Good: good, contract.Bad: bad})
+			if err != nil {
+				return usage(err)
+			}
+			b := contract.Backtest(k, runs, every)
+			if asJSON {
+				return json.NewEncoder(c.out).Encode(struct {
+					Schema string `json:"schema"`
+					contract.Backtested
+				}{"assay.backtest/1", b})
+			}
+			return c.backtested(b)
+		},
+	}
+	cmd.Flags().StringArrayVar(&good, "good", nil, "a run in which nothing was wrong; may be given again")
+	cmd.Flags().StringArrayVar(&bad, "bad", nil, "a run in which something was wrong; may be given again")
+	cmd.Flags().DurationVar(&every, "every", every, "how often live rules look")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (assay.backtest/1)")
+	return cmd
+}
+
+// recorded opens runs, each once: a run that is labelled may also stand among all.
+func recorded(dirs map[contract.Label][]string) ([]contract.Recorded, error) {
+	var out []contract.Recorded
+	for _, label := range []contract.Label{contract.Good, contract.Bad, contract.Unlabelled} {
+		for _, dir := range dirs[label] {
+			if slices.ContainsFunc(out, func(r contract.Recorded) bool { return r.Name == dir }) {
+				continue
+			}
+			r, err := bench.Open(dir)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, contract.Recorded{Name: dir, Label: label, Evidence: r.Evidence()})
+		}
+	}
+	return out, nil
+}
+
+// backtested prints a row a clause.
+func (c *console) backtested(b contract.Backtested) error {
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLAUSE\tAS\tRUNS\tFIRED\tUNDECIDED\tFALSE ALARMS\tFOUND")
+	row := func(id, as string, t contract.Tally) {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\n", id, as, t.Runs, t.Fired, t.Undecided, shareText(t.False), shareText(t.Found))
+	}
+	for _, h := range b.Clauses {
+		row(h.ID, "gate", h.Gate)
+		if h.Rule != nil {
+			row(h.ID, "rule", *h.Rule)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, r := range b.Runs {
+		if len(r.Unfit) > 0 {
+			c.notice("%s proves nothing, and no clause counts it: %s", r.Run, r.Unfit[0])
+		}
+	}
+	return nil
+}
+
+// shareText writes a share with its interval in per cent.
+func shareText(f *contract.Figure) string {
+	if f == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %% [%.0f, %.0f] of %d", 100*f.Value, 100*f.Lo, 100*f.Hi, f.N)
+}

@@ -1,0 +1,135 @@
+package contract
+
+import (
+	"slices"
+	"time"
+
+	"github.com/assay-llm/assay/stat"
+)
+
+// Label says what is known of a recorded run.
+type Label string
+
+// The labels of recorded runs. An unlabelled run tells how often a clause fires,
+// not whether it should.
+const (
+	Unlabelled Label = ""
+	Good       Label = "good" // nothing was wrong: a clause that fires is a false alarm
+	Bad        Label = "bad"  // something was: a clause that does not fire missed it
+)
+
+// Recorded is a run to hold a contract against.
+type Recorded struct {
+	Name     string
+	Label    Label
+	Evidence Evidence
+}
+
+// Backtested is what a contract would have done to recorded runs.
+type Backtested struct {
+	Contract string          `json:"contract,omitempty"`
+	Runs     []BacktestRun   `json:"runs"`
+	Clauses  []ClauseHistory `json:"clauses"`
+}
+
+// BacktestRun is one run as the whole contract judges it.
+type BacktestRun struct {
+	Run    string   `json:"run"`
+	Label  Label    `json:"label,omitempty"`
+	Grade  Grade    `json:"grade"`
+	Reason string   `json:"reason"`
+	Unfit  []string `json:"unfit,omitempty"` // why the run proves nothing: no clause counts it
+}
+
+// ClauseHistory is how often one clause would have fired: as a gate, when it fails;
+// as a live rule, when it acts.
+type ClauseHistory struct {
+	ID    string `json:"id"`
+	Need  string `json:"need,omitempty"`
+	Gate  Tally  `json:"gate"`
+	Rule  *Tally `json:"rule,omitempty"`  // null: the clause has no live rule
+	Times int    `json:"times,omitempty"` // how often the live rule began to act, in all runs
+}
+
+// Tally counts runs. Undecided are those in which the clause was inconclusive as a
+// gate; they did not fire. A live rule has none: it acts or it does not.
+type Tally struct {
+	Runs      int     `json:"runs"` // that prove anything
+	Fired     int     `json:"fired"`
+	Undecided int     `json:"undecided"`
+	False     *Figure `json:"false_alarms,omitempty"` // share of good runs in which it fired, at 95 %, Clopper and Pearson; null: no good run
+	Found     *Figure `json:"found,omitempty"`        // share of bad runs in which it fired; null: no bad run
+}
+
+// Backtest holds the contract against recorded runs. Live rules look every so often.
+func Backtest(c *Contract, runs []Recorded, every time.Duration) Backtested {
+	out := Backtested{Contract: c.Name, Runs: []BacktestRun{}, Clauses: []ClauseHistory{}}
+	var gates, rules []*counter
+	clauses := c.named()
+	for range clauses {
+		gates, rules = append(gates, new(counter)), append(rules, new(counter))
+	}
+	times := make([]int, len(clauses))
+	for _, r := range runs {
+		v := Evaluate(c, r.Evidence)
+		out.Runs = append(out.Runs, BacktestRun{r.Name, r.Label, v.Grade, v.Reason, v.Unfit})
+		if len(v.Unfit) > 0 {
+			continue
+		}
+		acted := map[string]int{}
+		h := NewHistory(testEpoch, r.Evidence)
+		for _, d := range Replay(c, h, every) {
+			if (d.To == Acting || d.To == Latched) && len(d.Do) > 0 {
+				acted[d.Clause]++
+			}
+		}
+		for i, clause := range clauses {
+			grade := v.Clauses[i].Grade
+			gates[i].add(r.Label, grade == Fail, grade == Inconclusive)
+			rules[i].add(r.Label, acted[clause.ID] > 0, false)
+			times[i] += acted[clause.ID]
+		}
+	}
+	for i, clause := range clauses {
+		h := ClauseHistory{ID: clause.ID, Need: clause.Need.String(), Gate: gates[i].tally()}
+		if !clause.Live.IsZero() {
+			t := rules[i].tally()
+			h.Rule, h.Times = &t, times[i]
+		}
+		out.Clauses = append(out.Clauses, h)
+	}
+	return out
+}
+
+// counter counts runs by label.
+type counter struct {
+	runs, fired, undecided int
+	good, bad              []bool // fired, by run
+}
+
+func (c *counter) add(l Label, fired, undecided bool) {
+	c.runs++
+	if fired {
+		c.fired++
+	}
+	if undecided {
+		c.undecided++
+	}
+	switch l {
+	case Good:
+		c.good = append(c.good, fired)
+	case Bad:
+		c.bad = append(c.bad, fired)
+	}
+}
+
+func (c *counter) tally() Tally {
+	share := func(fired []bool) *Figure {
+		if len(fired) == 0 {
+			return nil
+		}
+		k := len(slices.DeleteFunc(slices.Clone(fired), func(f bool) bool { return !f }))
+		return &Figure{stat.ExactShare(k, len(fired), 0.95)}
+	}
+	return Tally{c.runs, c.fired, c.undecided, share(c.good), share(c.bad)}
+}
