@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +11,11 @@ import (
 	"github.com/assay-llm/assay/config"
 )
 
-// TestBrokenContracts pins the exact message of every kind of mistake.
+// TestBrokenContracts pins the exact message of every kind of mistake, with its
+// position: what the reader refuses, and what lint does.
 func TestBrokenContracts(t *testing.T) {
+	positioned := regexp.MustCompile(`^contract\.yaml:[0-9]+:[0-9]+: `)
+	total := 0
 	each(t, "testdata/broken", func(t *testing.T, in map[string]string) map[string]string {
 		out := map[string]string{}
 		for name, data := range in {
@@ -19,15 +23,29 @@ func TestBrokenContracts(t *testing.T) {
 			if !ok {
 				continue
 			}
+			total++
 			var c Contract
+			var faults strings.Builder
 			if err := config.Decode("contract.yaml", []byte(data), &c); err != nil {
-				out[base+".fault"] = err.Error() + "\n"
+				faults.WriteString(err.Error() + "\n")
 			} else {
-				t.Errorf("%s decodes without a fault", name)
+				for _, f := range Lint(&c, parsePlan(t, in[base+".plan"])) {
+					if f.Code == "" {
+						t.Errorf("%s: a fault without a code: %s", name, f.Error())
+					}
+					faults.WriteString(f.Error() + "\n")
+				}
 			}
+			if !positioned.MatchString(faults.String()) {
+				t.Errorf("%s has no fault with a position: %q", name, faults.String())
+			}
+			out[base+".fault"] = faults.String()
 		}
 		return out
 	})
+	if total < 50 {
+		t.Errorf("only %d contracts", total)
+	}
 }
 
 // TestBrokenNeeds pins the exact message of every mistake in a need.

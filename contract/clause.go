@@ -211,6 +211,10 @@ func (c *Contract) CheckConfig(n *config.Node) {
 		n.At("version").Fault(fmt.Sprintf("this program reads version 1, not %d", c.Version), "write version: 1")
 	}
 	checkConfidence(c.Confidence, n)
+	if k := c.size(); k > mostClauses {
+		n.At("clauses").Fault(tooMany(k), "split the contract")
+		return
+	}
 	seen := map[string]bool{}
 	walk(c.named(), c.nodes(), func(clause *Clause, at *config.Node) {
 		if seen[clause.ID] {
@@ -218,6 +222,32 @@ func (c *Contract) CheckConfig(n *config.Node) {
 		}
 		seen[clause.ID] = true
 	})
+}
+
+// mostClauses bounds what a contract demands. Those that people write have a few
+// dozen.
+const mostClauses = 1000
+
+func tooMany(k int) string {
+	return fmt.Sprintf("%s clauses; the limit is %s", grouped(strconv.Itoa(k)), grouped(strconv.Itoa(mostClauses)))
+}
+
+// size counts the clauses, members and recoveries included.
+func (c *Contract) size() int {
+	n := 0
+	var add func(clauses []Clause)
+	add = func(clauses []Clause) {
+		n += len(clauses)
+		for i := range clauses {
+			_, members, _ := clauses[i].group()
+			add(members)
+			if when := clauses[i].Live.Recover.When; when != nil {
+				add([]Clause{*when})
+			}
+		}
+	}
+	add(c.Clauses)
+	return n
 }
 
 // CheckConfig checks one clause.

@@ -3,14 +3,12 @@ package contract
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/record"
-	"github.com/assay-llm/assay/stat"
 )
 
 // The codes of what Lint finds, for programs. No longer run helps against
@@ -63,6 +61,10 @@ func Lint(c *Contract, planned []Planned) []config.Fault {
 			f.Code = CodeEmpty
 			l.faults[0] = f
 		}
+		return l.faults
+	}
+	if k := c.size(); k > mostClauses {
+		l.report(CodeMany, nil, "clauses", 0, tooMany(k), "split the contract")
 		return l.faults
 	}
 	t := terms{confidence: DefaultConfidence}
@@ -463,25 +465,20 @@ func (l *leafLint) shareNeeds() int64 {
 	if n.Limit.relative() && (n.Limit.Factor != 1 || n.Limit.Value == 0 || n.Limit.Value > 0 != n.Compare.upper()) {
 		return 0
 	}
-	passes := func(requests int) bool {
-		events := make([]float64, requests)
-		if !n.Compare.upper() {
-			for i := range events {
-				events[i] = 1
-			}
-		}
-		est := stat.Share(events, twoSided(l.t.confidence))
-		if n.Limit.Baseline {
-			est = stat.Difference(est, est)
-		}
-		return decide(n.Compare, est, n.Limit.Value) == Pass
+	room := n.Limit.Value // up to which a share may lie, on the side of the bad event
+	switch {
+	case n.Compare.upper():
+	case n.Limit.relative():
+		room = -room
+	default:
+		room = 1 - room
+	}
+	if room <= 0 || room >= 1 {
+		return 0
 	}
 	const most = 1 << 20 // what takes more is impossible, which limits reports, or takes longer than any run
-	hi := 1
-	for ; !passes(hi); hi *= 2 {
-		if hi >= most {
-			return 0
-		}
+	if k := quantileNeeds(1-room, l.t.confidence, true); k < most {
+		return int64(k)
 	}
-	return int64(sort.Search(hi, func(k int) bool { return k > 0 && passes(k) }))
+	return 0
 }

@@ -115,10 +115,12 @@ func (l *linter) hysteresis(rule, leave *Clause, at *config.Node) {
 // limits on the same quantity from the same side, one implies the other.
 func (l *linter) redundant(c *Clause, at *config.Node) {
 	kind, members, _ := c.group()
-	if kind != KindAll && kind != KindAny {
+	const most = 100 // members that are compared with each other
+	if kind != KindAll && kind != KindAny || len(members) > most {
 		return
 	}
 	nodes := c.memberNodes(at)
+members:
 	for i := range members {
 		for j := range i {
 			a, b := &members[j], &members[i]
@@ -129,7 +131,7 @@ func (l *linter) redundant(c *Clause, at *config.Node) {
 			tighterA := x.Factor < y.Factor || x.Factor == y.Factor && x.Value < y.Value
 			if x == y || x.Factor == y.Factor && x.Value == y.Value {
 				l.report(CodeRedundant, nodes[i], b.ID, 0, fmt.Sprintf("demands the same as %s", a.ID), "remove one of them")
-				continue
+				continue members
 			}
 			if !a.Need.Compare.upper() {
 				tighterA = !tighterA
@@ -139,6 +141,7 @@ func (l *linter) redundant(c *Clause, at *config.Node) {
 				idle, node, other = a, nodes[j], b
 			}
 			l.report(CodeRedundant, node, idle.ID, 0, fmt.Sprintf("can never change the grade: %s decides whenever it does", other.Need), "remove it")
+			continue members
 		}
 	}
 }

@@ -1,10 +1,14 @@
 package contract
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/assay-llm/assay/config"
 )
@@ -69,6 +73,65 @@ func TestThresholds(t *testing.T) {
 	for _, clause := range c.Clauses {
 		if !tested[clause.ID] {
 			t.Errorf("%s has no test", clause.ID)
+		}
+	}
+}
+
+// identical answers every look with fresh lognormal latencies of two variants that are
+// the same: whatever acts on them acts without cause.
+type identical struct {
+	rng   *rand.Rand
+	n     int // in a window of five minutes
+	sigma float64
+}
+
+func (d identical) Labels(string, time.Time) []string { return nil }
+
+func (d identical) See(a Ask) Series {
+	n := int(float64(d.n) * a.To.Sub(a.From).Minutes() / 5)
+	s := Series{N: int64(n), Values: make([]float64, n)}
+	for i := range s.Values {
+		s.Values[i] = 200e6 * math.Exp(d.sigma*d.rng.NormFloat64())
+	}
+	return s
+}
+
+// TestFalseAlarmsOfDrift measures how often a look at identical traffic finds a
+// drift, and holds the table of the documentation to it.
+func TestFalseAlarmsOfDrift(t *testing.T) {
+	if os.Getenv("ASSAY_SLOW") == "" {
+		t.Skip("ASSAY_SLOW is not set: ten thousand looks take some seconds")
+	}
+	page, err := os.ReadFile("../docs/contracts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const looks = 1000
+	for _, tc := range []struct {
+		n     int
+		sigma float64
+	}{{300, 0.5}, {300, 1}, {1500, 0.5}, {1500, 1}} {
+		row := fmt.Sprintf("| %s | %v |", grouped(fmt.Sprint(tc.n)), tc.sigma)
+		for _, preset := range []string{"seed-compat", "production-17"} {
+			c, err := LoadPreset(preset)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c = alone(c, "T01-p99-drift")
+			c.Clauses[0].Live.For = 0
+			seen := identical{source(uint64(tc.n)), tc.n, tc.sigma}
+			fired := 0
+			for i := range looks {
+				_, ds := c.Next(State{}, seen, testEpoch.Add(time.Duration(i)*time.Hour))
+				fired += len(ds)
+			}
+			row += fmt.Sprintf(" %s %% |", trim(100*float64(fired)/looks, 1))
+			if preset == "production-17" && fired > looks/20 {
+				t.Errorf("%d of %d looks at identical traffic act", fired, looks)
+			}
+		}
+		if t.Log(row); !strings.Contains(string(page), row+"\n") {
+			t.Errorf("the page lacks %s", row)
 		}
 	}
 }

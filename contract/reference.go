@@ -81,6 +81,10 @@ func (r *Reference) DecodeConfig(n *config.Node) {
 		}
 		return
 	}
+	if k := len(n.Pairs()); k > mostClauses {
+		n.Fault(fmt.Sprintf("registers %s values; the limit is %s", grouped(fmt.Sprint(k)), grouped(fmt.Sprint(mostClauses))), "keep those that clauses refer to")
+		return
+	}
 	for _, p := range n.Pairs() {
 		v, err := parseRegistered(p.Key, p.Value.Scalar())
 		if e, is := err.(*NeedError); is {

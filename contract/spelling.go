@@ -1,6 +1,10 @@
 package contract
 
-import "github.com/assay-llm/assay/record"
+import (
+	"sync"
+
+	"github.com/assay-llm/assay/record"
+)
 
 // metricNames lists the metrics that a run measures, in the catalogue's order.
 func metricNames(which func(record.Metric) bool) []string {
@@ -14,13 +18,13 @@ func metricNames(which func(record.Metric) bool) []string {
 }
 
 // knownNames lists every metric that a contract may name.
-func knownNames() []string {
+var knownNames = sync.OnceValue(func() []string {
 	names := metricNames(nil)
 	for _, d := range vocabulary {
 		names = append(names, d.Name)
 	}
 	return names
-}
+})
 
 // nearest returns the candidate within two edits of word, if one is closer
 // than half of it.
@@ -35,31 +39,31 @@ func nearest(word string, candidates []string) (string, bool) {
 }
 
 // distance is the Levenshtein distance with transpositions (restricted), in
-// bytes; both words are short.
+// bytes, as far as it is below 3; both words are short.
 func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return max(len(a), len(b))
+	const most = 64
+	if len(a) > most || len(b) > most || len(a)-len(b) > 2 || len(b)-len(a) > 2 {
+		return max(len(a), len(b), 3)
 	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
+	var rows [3][most + 1]int // of i−2, i−1 and i
+	before, above, here := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
+		above[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
+		here[0] = i
 		for j := 1; j <= len(b); j++ {
 			cost := 1
 			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			d := min(above[j]+1, here[j-1]+1, above[j-1]+cost)
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d = min(d, rows[i-2][j-2]+1)
+				d = min(d, before[j-2]+1)
 			}
-			rows[i][j] = d
+			here[j] = d
 		}
+		before, above, here = above, here, before
 	}
-	return rows[len(a)][len(b)]
+	return above[len(b)]
 }
