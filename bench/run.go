@@ -612,6 +612,15 @@ func uncut(p *workload.Plan) int64 {
 	return max(1, int64(float64(n)*(1-min(1, p.Spec().Cancel.Share()))))
 }
 
+// Outlook says what a run of the suite will be able to tell.
+func (s *Suite) Outlook() ([]contract.Outlook, error) {
+	planned, err := s.planned()
+	if err != nil {
+		return nil, err
+	}
+	return contract.Look(s.Contract.Contract, planned), nil
+}
+
 // Lint returns what the contract demands of this suite that no run of it can
 // decide.
 func (s *Suite) Lint() ([]config.Fault, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -35,20 +36,22 @@ func newLint(c *console) *cobra.Command {
 		Long: `Lint reads a contract, or a suite with its contract, and refuses what cannot be
 decided: a quantile with too few requests planned, a metric that nothing
 measures, a baseline that the suite does not have. What depends on the plan is
-checked only when FILE is a suite.`,
+checked only when FILE is a suite; then it also says how often each comparison is
+wrong at most, for a candidate exactly at its limit, and what it finds.`,
 		Example: "  assay contract lint suite.yaml\n  assay contract lint contract.yaml",
 		Args:    exactly(1, "a contract or a suite"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			faults, err := lint(args[0])
+			faults, outlook, err := lint(args[0])
 			if err != nil {
 				return usage(err)
 			}
 			if asJSON {
 				if err := json.NewEncoder(c.out).Encode(struct {
-					Schema string         `json:"schema"`
-					File   string         `json:"file"`
-					Faults []config.Fault `json:"faults"`
-				}{"assay.lint/1", args[0], append([]config.Fault{}, faults...)}); err != nil {
+					Schema  string             `json:"schema"`
+					File    string             `json:"file"`
+					Faults  []config.Fault     `json:"faults"`
+					Outlook []contract.Outlook `json:"outlook"`
+				}{"assay.lint/1", args[0], append([]config.Fault{}, faults...), append([]contract.Outlook{}, outlook...)}); err != nil {
 					return err
 				}
 			}
@@ -60,6 +63,7 @@ checked only when FILE is a suite.`,
 			}
 			if !asJSON {
 				fmt.Fprintf(c.out, "%s: every clause can be decided\n", args[0])
+				return c.outlook(outlook)
 			}
 			return nil
 		},
@@ -68,25 +72,43 @@ checked only when FILE is a suite.`,
 	return cmd
 }
 
+// outlook says what the plan will be able to tell, a row a comparison.
+func (c *console) outlook(outlook []contract.Outlook) error {
+	if len(outlook) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLAUSE\tWORKLOAD\tREQUESTS\tWRONG FAIL\tWRONG PASS\tFOUND IN 4 OF 5 RUNS")
+	for _, o := range outlook {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.3g %%\t%.3g %%\t%s\n", o.ID, o.Workload, o.Requests, 100*o.WrongFail, 100*o.WrongPass, o.Detects)
+	}
+	return w.Flush()
+}
+
 // lint reads a file as a suite if it has variants, else as a contract.
-func lint(file string) ([]config.Fault, error) {
+func lint(file string) ([]config.Fault, []contract.Outlook, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading the contract: %w", err)
+		return nil, nil, fmt.Errorf("reading the contract: %w", err)
 	}
 	if keys := config.Keys(data); slices.Contains(keys, "variants") || slices.Contains(keys, "workloads") {
 		s, err := bench.Load(file)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if s.Contract.Contract == nil {
-			return nil, errors.New("the suite has no contract\n  hint: add contract: contract.yaml")
+			return nil, nil, errors.New("the suite has no contract\n  hint: add contract: contract.yaml")
 		}
-		return s.Lint()
+		faults, err := s.Lint()
+		if err != nil || len(faults) > 0 {
+			return faults, nil, err
+		}
+		outlook, err := s.Outlook()
+		return nil, outlook, err
 	}
 	k, err := readContract(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return contract.Lint(k, nil), nil
+	return contract.Lint(k, nil), nil, nil
 }
