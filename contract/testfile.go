@@ -184,19 +184,27 @@ func (t *Test) CheckConfig(n *config.Node) {
 	}
 	for i, c := range t.Cases {
 		at := n.At("cases").Items()[i]
-		made, length := 0.0, time.Duration(0)
+		made, from, end := 0.0, time.Duration(0), time.Duration(0)
 		for _, s := range c.Evidence {
 			for _, traffic := range []*Traffic{s.Baseline, s.Candidate} {
-				if traffic != nil {
-					made += float64(traffic.Rate) * time.Duration(s.For).Seconds()
+				if traffic == nil {
+					continue
+				}
+				made += float64(traffic.Rate) * time.Duration(s.For).Seconds()
+				if sum := traffic.Failed + traffic.Dropped + traffic.Hung; sum > 1+1e-9 {
+					at.At("evidence").Fault(fmt.Sprintf("what fails, is dropped and hangs adds up to %v of the requests", sum), "lower one of the shares")
 				}
 			}
-			length += time.Duration(s.For)
+			if s.From != nil {
+				from = time.Duration(*s.From)
+			}
+			from += min(time.Duration(s.For), math.MaxInt64-from)
+			end = max(end, from)
 		}
 		if made > mostMade {
 			at.At("evidence").Fault(fmt.Sprintf("makes %s requests; the limit is %s", grouped(strconv.FormatFloat(made, 'f', 0, 64)), grouped(fmt.Sprint(mostMade))), "write a lower rate, or a shorter time")
 		}
-		if length/c.every() > mostLooks {
+		if end/c.every() > mostLooks {
 			at.Fault(fmt.Sprintf("looks more than %s times", grouped(fmt.Sprint(mostLooks))), "write a longer every")
 		}
 		if w := c.Want; w.Grade == nil && len(w.Clauses) == 0 && w.Reason == "" && w.Decisions == nil {
@@ -376,11 +384,37 @@ func joined(windows []record.Window) []record.Window {
 
 func (t *Traffic) workload() string { return cmp.Or(t.Workload, "load") }
 
+// What becomes of a request of made traffic.
+const (
+	failed = iota
+	dropped
+	hung
+	answered
+)
+
+// fates returns what becomes of each request in turn, so that of every stretch each
+// fate has its share. Where two are due, one waits for the next request.
+func (t *Traffic) fates() func() int {
+	shares := [...]float64{failed: float64(t.Failed), dropped: float64(t.Dropped), hung: float64(t.Hung)}
+	var owed [len(shares)]float64
+	return func() int {
+		fate := answered
+		for k, share := range shares {
+			owed[k] += share
+			if owed[k] > 1-1e-9 && fate == answered {
+				owed[k]--
+				fate = k
+			}
+		}
+		return fate
+	}
+}
+
 // records makes the requests of one stretch.
 func (t *Traffic) records(variant string, from, until time.Duration, shot int64) []record.Record {
 	n := int(math.Round(float64(t.Rate) * (until - from).Seconds()))
 	rs := make([]record.Record, n)
-	share := func(p config.Percent, i int) bool { return Spread{Value: float64(p), dim: percent}.at(i, 0) > 0 }
+	fates := t.fates()
 	for i := range rs {
 		due := from + time.Duration(float64(until-from)*(float64(i)+0.5)/float64(n))
 		r := &rs[i]
@@ -388,12 +422,12 @@ func (t *Traffic) records(variant string, from, until time.Duration, shot int64)
 			Shot: shot + int64(i), Variant: variant, Workload: t.workload(), Labels: t.Labels, Stream: true,
 			Due: record.At(due), Send: record.At(due), Outcome: record.OK, Finish: "stop", Prompt: record.Tokens(50),
 		}
-		switch {
-		case share(t.Failed, i):
+		switch fates() {
+		case failed:
 			r.Outcome, r.Status, r.EOF = record.HTTP5xx, 503, record.At(due+10*time.Millisecond)
-		case share(t.Dropped, i):
+		case dropped:
 			r.Outcome, r.Send = record.ClientOverload, 0
-		case share(t.Hung, i):
+		case hung:
 			r.Outcome, r.EOF = record.TotalTimeout, record.At(due+time.Hour)
 		default:
 			t.answer(r, due, i)
