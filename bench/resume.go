@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
@@ -83,6 +84,9 @@ func (s *Stopped) Resume(ctx context.Context, o Options) (*Result, error) {
 	if what := changed(m, r.manifest); what != "" {
 		return nil, &ResumeError{dir, what, "put it back as it was, or begin a new run", nil}
 	}
+	if err := s.still(); err != nil { // before a sealed table is opened again
+		return nil, err
+	}
 	writer, repair, err := record.Reopen(record.OS(), dir)
 	switch {
 	case errors.Is(err, record.ErrLocked):
@@ -93,6 +97,9 @@ func (s *Stopped) Resume(ctx context.Context, o Options) (*Result, error) {
 		return nil, fmt.Errorf("resuming %s: %w", dir, err)
 	}
 	r.writer = writer
+	if err := s.still(); err != nil {
+		return nil, errors.Join(err, writer.Close())
+	}
 	if err := r.recall(m, repair); err != nil {
 		return nil, errors.Join(fmt.Errorf("resuming %s: %w", dir, err), writer.Close())
 	}
@@ -101,6 +108,19 @@ func (s *Stopped) Resume(ctx context.Context, o Options) (*Result, error) {
 		err = errors.Join(err, writer.Close()) // harmless when it is sealed
 	}
 	return result, err
+}
+
+// still reports that another process went on with the run between the look at its
+// manifest and the lock on its records: what the manifest said is over.
+func (s *Stopped) still() error {
+	now, err := record.ReadManifest(record.OS(), s.Dir)
+	if err != nil {
+		return fmt.Errorf("resuming %s: %w", s.Dir, err)
+	}
+	if !reflect.DeepEqual(now, s.manifest) {
+		return &ResumeError{s.Dir, "another process has gone on with it meanwhile", "see what became of it with assay report " + s.Dir, nil}
+	}
+	return nil
 }
 
 // unfinished returns the manifest of a run that has something left to do.

@@ -360,6 +360,26 @@ contract: {clauses: [{need: p50(ttft) <= 1s}]}
 			t.Errorf("%v, want that another process is at work", err)
 		}
 	})
+	t.Run("overtaken", func(t *testing.T) {
+		s := parseSuite(t, suite)
+		r := newRun(s, Options{Runs: t.TempDir()})
+		if err := errors.Join(r.prepare(), r.open(), r.writer.Close()); err != nil {
+			t.Fatal(err)
+		}
+		stopped, err := Resumable(r.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.manifest.State = StateDone // by another process
+		if err := r.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+		stopped.Suite = s
+		var refused *ResumeError
+		if _, err := stopped.Resume(t.Context(), Options{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "another process has gone on with it") {
+			t.Errorf("%v, want that another process went on", err)
+		}
+	})
 	if _, err := Resumable(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no manifest.json in it") {
 		t.Errorf("an empty folder: %v", err)
 	}
