@@ -208,11 +208,25 @@ func within(r *record.Record, clauses []contract.Clause) bool {
 		if !ok || m.Values == nil {
 			return false
 		}
-		for _, x := range m.Values(r, nil) {
+		values := m.Values(r, nil)
+		if len(values) == 0 && !valueless(r, q.Metric) {
+			return false
+		}
+		for _, x := range values {
 			if !(x <= limit.Value) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// valueless reports whether a completed request can have no value of the metric: no
+// gaps follow a single token, and no dial a connection that was there.
+func valueless(r *record.Record, metric string) bool {
+	if metric == "connect" {
+		return r.Reused
+	}
+	n, ok := r.Output.N()
+	return ok && n <= 1
 }

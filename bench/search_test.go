@@ -9,6 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/report"
 )
 
@@ -140,5 +142,40 @@ func TestSearchSeesNothing(t *testing.T) {
 	twice.Rate = 2
 	if _, over := q.next([]report.Probe{blind, twice}); !strings.Contains(over, "no tokens are counted") {
 		t.Errorf("two blind probes: %q", over)
+	}
+}
+
+// TestGoodputNeedsTheValue counts no request as good whose server hides what the
+// limit is about; one that can have no such value is.
+func TestGoodputNeedsTheValue(t *testing.T) {
+	var clauses []contract.Clause
+	for _, need := range []string{"p99(tpot) <= 50ms", "p99(ttft) <= 1s"} {
+		n, err := contract.ParseNeed(need)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clauses = append(clauses, contract.Clause{Need: n})
+	}
+	answer := func(output record.Count) *record.Record {
+		return &record.Record{
+			Outcome: record.OK, Stream: true, Due: record.At(0), Send: record.At(0), EOF: record.At(300 * time.Millisecond), Output: output,
+			Events: []record.Event{{At: record.At(100 * time.Millisecond), Kind: record.KindContent}, {At: record.At(300 * time.Millisecond), Kind: record.KindContent}},
+		}
+	}
+	single := answer(record.Tokens(1))
+	single.Events = single.Events[:1]
+	for _, tt := range []struct {
+		name string
+		r    *record.Record
+		want bool
+	}{
+		{"ten tokens in 0.2 s", answer(record.Tokens(10)), true},
+		{"three tokens in 0.2 s", answer(record.Tokens(3)), false},
+		{"no usage", answer(record.Count(0)), false},
+		{"one token", single, true},
+	} {
+		if got := within(tt.r, clauses); got != tt.want {
+			t.Errorf("%s: good %t, want %t", tt.name, got, tt.want)
+		}
 	}
 }
