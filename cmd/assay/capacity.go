@@ -141,7 +141,8 @@ func (c *console) capacity(ctx context.Context, cmd *cobra.Command, s *bench.Sui
 	return ofCapacity(d)
 }
 
-// ofCapacity is the exit for what a search or sweep found.
+// ofCapacity is the exit for what a search or sweep found. The points of a sweep
+// with needs combine as clauses do: the worst decides.
 func ofCapacity(d *report.Capacity) error {
 	switch d.Grade {
 	case "pass":
@@ -151,10 +152,20 @@ func ofCapacity(d *report.Capacity) error {
 	case "inconclusive":
 		return &exit{code: exitInconclusive}
 	}
+	sent, failed, outcomes := 0, 0, map[string]int{}
 	for _, p := range d.Probes {
-		if p.Outcome == report.Unfit || p.Outcome == report.Stopped {
-			return &exit{code: exitInconclusive}
-		}
+		sent, failed = sent+p.Requests, failed+p.Failed
+		outcomes[p.Outcome]++
+	}
+	switch judged := len(d.Needs) > 0; {
+	case sent > 0 && float64(failed) > unserved*float64(sent):
+		return &exit{code: exitUnmeasured}
+	case judged && outcomes[report.Fails] > 0:
+		return &exit{code: exitFail}
+	case judged && outcomes[report.Holds] < len(d.Probes):
+		return &exit{code: exitInconclusive}
+	case len(d.Probes) == 0 || outcomes[report.Unfit]+outcomes[report.Stopped]+outcomes[report.Undecided] > 0:
+		return &exit{code: exitInconclusive}
 	}
 	return nil
 }
