@@ -109,7 +109,7 @@ func TestProportionFindsTheLeastEvidence(t *testing.T) {
 		c, b := draw("candidate"), draw("baseline")
 		got, want := must(p.Test(c, b)), Evidence{math.Inf(1), math.Inf(1)}
 		within := p.bracket(c, b)
-		const grid = 1000
+		const grid = 400
 		for i := range grid {
 			s := math.Sin(math.Pi / 2 * (float64(i) + 0.5) / grid)
 			x := s * s

@@ -3,6 +3,7 @@ package anytime
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Count is how many of N sessions had an event: an error, an answer beyond a
@@ -142,33 +143,45 @@ func (t Proportion) bracket(candidate, baseline Count) [2]float64 {
 
 // lowest is the minimum of f on [lo, hi]. It looks at a grid that is even in
 // the arcsine of the square root, on which the standard error of a share is the
-// same everywhere, and then closer around the least point.
+// same everywhere, and then closer around each point that is no greater than its
+// neighbours: what the two variants suggest may be far apart, and a minimum near
+// either.
 func lowest(lo, hi float64, within [2]float64, f func(float64) float64) float64 {
-	const points = 24
+	const points = 96
 	angle := func(p float64) float64 { return math.Asin(math.Sqrt(math.Min(math.Max(p, lo), hi))) }
-	share := func(a float64) float64 { s := math.Sin(a); return math.Min(math.Max(s*s, lo), hi) }
+	at := func(a float64) float64 { s := math.Sin(a); return f(math.Min(math.Max(s*s, lo), hi)) }
 	from, to := angle(within[0]), angle(within[1])
-	best, at := math.Inf(1), 0
-	for i := range points + 1 {
-		if y := f(share(from + (to-from)*float64(i)/points)); y < best {
-			best, at = y, i
+	step := (to - from) / points
+	var y [points + 1]float64
+	for i := range y {
+		y[i] = at(from + step*float64(i))
+	}
+	best := slices.Min(y[:])
+	for i := range y {
+		left, right := max(i-1, 0), min(i+1, points)
+		if y[i] <= y[left] && y[i] <= y[right] {
+			best = math.Min(best, golden(from+step*float64(left), from+step*float64(right), at))
 		}
 	}
-	a := from + (to-from)*float64(max(at-1, 0))/points
-	b := from + (to-from)*float64(min(at+1, points))/points
-	const golden = 0.6180339887498949
-	x, y := b-golden*(b-a), a+golden*(b-a)
-	fx, fy := f(share(x)), f(share(y))
+	return best
+}
+
+// golden is the minimum of f on [a, b] by the golden section, which is exact when
+// there is one minimum.
+func golden(a, b float64, f func(float64) float64) float64 {
+	const section = 0.6180339887498949
+	x, y := b-section*(b-a), a+section*(b-a)
+	fx, fy := f(x), f(y)
 	for range 24 {
 		if fx < fy {
 			b, y, fy = y, x, fx
-			x = b - golden*(b-a)
-			fx = f(share(x))
+			x = b - section*(b-a)
+			fx = f(x)
 		} else {
 			a, x, fx = x, y, fy
-			y = a + golden*(b-a)
-			fy = f(share(y))
+			y = a + section*(b-a)
+			fy = f(y)
 		}
 	}
-	return math.Min(best, math.Min(fx, fy))
+	return math.Min(fx, fy)
 }
