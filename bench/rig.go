@@ -167,6 +167,7 @@ func (g *rig) try(ctx context.Context, rate float64, send time.Duration) (trial,
 	if _, err := g.client.Open(ctx, int(min(rate*g.answer().Seconds()*1.5+8, 2048))); err != nil && ctx.Err() != nil {
 		return trial{}, context.Cause(ctx)
 	}
+	defer load.Slack()() // as a run has it
 	epoch := time.Now()
 	monitor := load.NewMonitor(epoch, false)
 	var mu sync.Mutex

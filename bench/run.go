@@ -150,6 +150,7 @@ func newRun(s *Suite, o Options) *run {
 
 // execute does what is planned, or what of it is left.
 func (r *run) execute(ctx context.Context) (*Result, error) {
+	defer load.Slack()()
 	engines, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits, err := r.connect(ctx, engines)
 	defer func() {

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/assay-llm/assay/llm"
+	"github.com/assay-llm/assay/load"
 	"github.com/assay-llm/assay/record"
 )
 
@@ -170,6 +171,7 @@ func own(ctx context.Context, w work) (sample, error) {
 		return sample{}, err
 	}
 	defer c.Close()
+	defer load.Slack()() // as every run has it
 	epoch := time.Now()
 	events, stream := w.streamed()
 	return repeat(w, func(conn int, n int64) (int64, error) {

@@ -112,6 +112,7 @@ func drive(ctx context.Context, w work, spec workload.Spec, each func(*record.Re
 	}
 	defer journal.Close()
 	epoch := time.Now()
+	defer load.Slack()() // as every run has it
 	monitor := load.NewMonitor(epoch, false)
 	watch, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
