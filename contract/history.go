@@ -198,6 +198,10 @@ func (v *view) addValues(r *record.Record) {
 		v.Over++
 		return
 	}
+	if v.metric.Indicator && !v.declared && !r.Success() && !ofOutcome(v.metric) {
+		v.Missing++ // nobody knows whether it would have been so
+		return
+	}
 	v.buffer = v.metric.Values(r, v.buffer[:0])
 	switch {
 	case len(v.buffer) > 0:

@@ -267,6 +267,22 @@ func TestHang(t *testing.T) {
 	t.Error("a total hang was not noticed")
 }
 
+// TestSurvivorsAreNoEvidence: when many requests fail, what those that were answered
+// are is no evidence about all; failing itself is.
+func TestSurvivorsAreNoEvidence(t *testing.T) {
+	c := decode(t, "version: 1\nclauses: [{id: r, need: share(truncated) <= 20%, window: 5m, live: {do: [page], for: 1m, no_data: act}}, {id: f, need: share(failed) <= 90%, window: 5m, live: {do: [page], no_data: act}}]\n")
+	tc := TestCase{Evidence: []Stretch{{For: config.Duration(10 * time.Minute), Candidate: &Traffic{Rate: 2, Failed: 0.5}}}}
+	got := Replay(c, NewHistory(testEpoch, tc.evidence()), 30*time.Second)
+	if len(got) == 0 || !got[len(got)-1].Blind {
+		t.Errorf("got %+v, want that the share of truncated answers is unknown", got)
+	}
+	for _, d := range got {
+		if d.Clause == "f" {
+			t.Errorf("the share of failed requests is known: %+v", d)
+		}
+	}
+}
+
 // TestHistogramsAreEvidence: a histogram of values decides as the values do, to the
 // width of its buckets.
 func TestHistogramsAreEvidence(t *testing.T) {
