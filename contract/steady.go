@@ -144,7 +144,7 @@ func beginning(in []*record.Record, w record.Window, users int) (time.Duration, 
 		}
 		return 2 * d, "the time until the first answers had come and gone"
 	}
-	seen := make(map[int64]bool, users)
+	seen := make(map[int64]bool, min(users, len(in)))
 	var last time.Duration
 	for _, r := range in {
 		if user := r.Shot % int64(users); !seen[user] {

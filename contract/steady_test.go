@@ -2,6 +2,7 @@ package contract
 
 import (
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -143,5 +144,19 @@ func TestLeaning(t *testing.T) {
 	}
 	if got := (Verdict{}).Leaning(); got != Inconclusive {
 		t.Errorf("nothing leans to %v", got)
+	}
+}
+
+// TestSteadyOfAbsurdUsers reads a number of users that a damaged manifest may hold.
+func TestSteadyOfAbsurdUsers(t *testing.T) {
+	r := record.Record{Phase: record.Measured, Outcome: record.OK, Due: record.At(0), EOF: record.At(time.Second)}
+	w := record.Window{Start: record.At(0), End: record.At(time.Minute)}
+	before := new(runtime.MemStats)
+	runtime.ReadMemStats(before)
+	FindSteady([]*record.Record{&r}, w, 1<<26, 0.9)
+	after := new(runtime.MemStats)
+	runtime.ReadMemStats(after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 10<<20 {
+		t.Errorf("one request took %d MiB", took>>20)
 	}
 }
