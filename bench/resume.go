@@ -40,6 +40,7 @@ type place struct{ variant, workload string }
 // past is the part of a resumed run that is behind it.
 type past struct {
 	seconds []record.ClientSecond
+	damaged int // more seconds, of which nothing can be read
 	plans   map[place]*load.Past
 	killed  bool           // rather than interrupted
 	last    record.Instant // last sign of life
@@ -231,7 +232,7 @@ func (r *run) recall(m *record.Manifest, repair record.Repair) error {
 		r.monitor.Recall(rec)
 		p.enter(rec)
 	}
-	if p.seconds, err = readWatched(r.dir); err != nil {
+	if p.seconds, p.damaged, err = readWatched(r.dir); err != nil {
 		return fmt.Errorf("reading %s: %w", watchedName, err)
 	}
 	p.killed = m.State == StateRunning || m.Elapsed == 0
@@ -446,10 +447,13 @@ func (r *run) seek(d *load.Driver, variant, workload string) {
 }
 
 // unwatched says for how long nobody watched the client before the run stopped, if that
-// is more than a kill explains; "" if it is not.
+// is more than a kill explains, or that what was watched cannot be read; "" if neither.
 func (p *past) unwatched() string {
 	if p == nil {
 		return ""
+	}
+	if p.damaged > 0 {
+		return fmt.Sprintf("what the client was like in %d of the seconds before the run stopped cannot be read: %s is damaged", p.damaged, watchedName)
 	}
 	d, ok := p.last.Sub(max(p.until, record.At(0)))
 	if ok && d > lingering {

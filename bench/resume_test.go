@@ -489,3 +489,33 @@ contract:
 		}
 	}
 }
+
+// TestDamagedHealthIsNoHealth: seconds of the client that cannot be read may be those
+// in which it was unfit.
+func TestDamagedHealthIsNoHealth(t *testing.T) {
+	const good, torn = `{"second":0}` + "\n" + `{"second":2}` + "\n", `{"second":3`
+	for _, tt := range []struct {
+		text string
+		fit  bool
+	}{
+		{good, true},
+		{good + torn, true}, // a kill tears the last line, and time tells what it missed
+		{`{"second":0}` + "\n" + `{"second":1,"cpu` + "\x00\n" + `{"second":2}` + "\n", false},
+		{`{"second":-1}` + "\n" + good, false},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, watchedName), []byte(tt.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var p past
+		var err error
+		if p.seconds, p.damaged, err = readWatched(dir); err != nil {
+			t.Fatal(err)
+		}
+		p.signs(&record.Manifest{State: StateRunning})
+		p.killed = true
+		if why := p.unwatched(); (why == "") != tt.fit || len(p.seconds) != 2 {
+			t.Errorf("%q: unfit because %q, %d seconds; want fit: %t", tt.text, why, len(p.seconds), tt.fit)
+		}
+	}
+}

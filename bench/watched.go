@@ -64,20 +64,22 @@ func (w *watched) close() error {
 	return w.err
 }
 
-// readWatched returns the seconds that a stopped run kept.
-func readWatched(dir string) (rows []record.ClientSecond, err error) {
+// readWatched returns the seconds that a stopped run kept, and how many of them are
+// damaged: what the client was like then, nobody knows.
+func readWatched(dir string) (rows []record.ClientSecond, damaged int, err error) {
 	data, err := wholeLines(filepath.Join(dir, watchedName))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for line := range bytes.Lines(data) {
 		var row record.ClientSecond
 		if json.Unmarshal(line, &row) != nil || row.Second < 0 {
-			continue // damaged: that second was not watched
+			damaged++
+			continue
 		}
 		rows = append(rows, row)
 	}
-	return rows, nil
+	return rows, damaged, nil
 }
 
 // wholeLines reads a file of lines that a crash may have torn, and cuts a last line
