@@ -107,6 +107,8 @@ func (c *console) diagnosis(d *bench.Diagnosis) error {
 		word = "no fit place to measure from"
 	case counts[host.Warning] > 0:
 		word = "a place to measure from with care"
+	case counts[host.Uncertain] > 0:
+		word = "a fit place to measure from as far as is known"
 	}
 	fmt.Fprintf(&b, "\n%s: %d ok, %d warn, %d fail, %d unknown\n", word, counts[host.OK], counts[host.Warning], counts[host.Failed], counts[host.Uncertain])
 	_, err := c.out.Write([]byte(b.String()))
