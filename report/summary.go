@@ -112,7 +112,7 @@ func SummaryText(w io.Writer, s *Summary, o TextOptions) error {
 	p := newPage(w, o)
 	head, grades := []string{""}, []string{"grade"}
 	for _, r := range s.Runs {
-		head = append(head, orElse(r.Name, r.ID))
+		head = append(head, s.column(r))
 		grades = append(grades, strings.ToUpper(orElse(r.Grade, "not judged")))
 	}
 	g := &grid{}
@@ -134,6 +134,15 @@ func SummaryText(w io.Writer, s *Summary, o TextOptions) error {
 		p.text("", strings.ToUpper(s.Grade)+": the worst of the runs", boldPaint)
 	}
 	return p.w.Flush()
+}
+
+// column heads a run's column: its name, or its ID where names do not tell the runs apart.
+func (s *Summary) column(r SummaryRun) string {
+	namesakes := slices.ContainsFunc(s.Runs, func(o SummaryRun) bool { return o.ID != r.ID && o.Name == r.Name })
+	if r.Name == "" || namesakes {
+		return r.ID
+	}
+	return r.Name
 }
 
 func (r SummaryRow) title() string { return r.Workload + ": " + r.Name } // the name has the scope
@@ -162,7 +171,7 @@ func SummaryMarkdown(w io.Writer, s *Summary) error {
 	}
 	head, grades := []string{""}, []string{"grade"}
 	for _, r := range s.Runs {
-		head = append(head, escape(orElse(r.Name, r.ID)))
+		head = append(head, escape(s.column(r)))
 		grades = append(grades, summaryGrade(r.Grade))
 	}
 	line("| %s |", strings.Join(head, " | "))
