@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assay-llm/assay/contract"
@@ -210,7 +211,7 @@ func (a Arrivals) word() string {
 // arrivalsText is the check of the send times in one sentence.
 func arrivalsText(a Arrivals) string {
 	if a.Why != "" {
-		return "not checked: " + a.Why
+		return "not checked: " + strings.TrimPrefix(a.Why, "checking arrivals: ")
 	}
 	s := fmt.Sprintf("%s: %s sent in %s at %s; ", a.word(), fixed(float64(a.N), 0), scaleOf(record.Nanoseconds, a.Seconds*1e9).print(a.Seconds*1e9), scaleOf(contract.RequestsPerSecond).print(a.Rate))
 	s += fmt.Sprintf("CV of the gaps %s, dispersion %s", bandText(a.CV), bandText(a.Dispersion))

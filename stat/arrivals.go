@@ -37,7 +37,7 @@ type Arrivals struct {
 func CheckArrivals(secondsFromStart []float64, duration float64) (Arrivals, error) {
 	n := len(secondsFromStart)
 	if n < minArrivals {
-		return Arrivals{}, fmt.Errorf("checking arrivals: %d of them tell nothing; at least %d are needed", n, minArrivals)
+		return Arrivals{}, fmt.Errorf("checking arrivals: %d are too few; at least %d are needed", n, minArrivals)
 	}
 	if !(duration > 0) || math.IsInf(duration, 1) {
 		return Arrivals{}, fmt.Errorf("checking arrivals: a duration of %v seconds; it must be positive and finite", duration)

@@ -78,7 +78,7 @@ func CheckRenewal(at []Instants, end float64, g Gaps) (Renewal, error) {
 	}
 	n := len(at)
 	if need := int(math.Ceil(renewalNeed * max(1, cv*cv))); n < need {
-		return Renewal{}, fmt.Errorf("checking arrivals: %d of them tell nothing of gaps with a CV of %.3g; at least %d are needed", n, cv, need)
+		return Renewal{}, fmt.Errorf("checking arrivals: %d are too few for gaps with a CV of %.3g; at least %d are needed", n, cv, need)
 	}
 	shortest, longest := make([]float64, n-1), make([]float64, n-1)
 	drift := 0.0
