@@ -43,6 +43,9 @@ type Result struct {
 // Open reads a run directory, writes nothing, and judges its records anew.
 func Open(dir string) (*Result, error) {
 	m, err := record.ReadManifest(record.OS(), dir)
+	if errors.Is(err, fs.ErrNotExist) && IsCapacity(dir) {
+		return nil, fmt.Errorf("opening the run %s: it is a search for capacity or a sweep\n  hint: leave it out, or name its runs: %s", dir, filepath.Join(dir, "probes", "*"))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("opening the run %s: no manifest.json in it\n  hint: name a run directory, such as runs/ID", dir)
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -26,8 +28,8 @@ how often each clause would have failed, and each live rule acted. Of runs that
 are known to be good it tells the false alarms, of bad ones the share that was
 found, both with the exact 95 % interval.
 
-CONTRACT is a file, or "preset NAME". It exits with 0 whatever the grades are.`,
-		Example: "  assay contract backtest contract.yaml runs/*\n  assay contract backtest contract.yaml --good runs/A --good runs/B --bad runs/C",
+CONTRACT is a file, or 'preset NAME' in quotes. It exits with 0 whatever the grades are.`,
+		Example: "  assay contract backtest contract.yaml runs/*\n  assay contract backtest 'preset production-17' runs/*\n  assay contract backtest contract.yaml --good runs/A --good runs/B --bad runs/C",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args)+len(good)+len(bad) < 2 {
 				return usage(fmt.Errorf("assay contract backtest wants a contract and runs\n  hint: %s", cmd.UseLine()))
@@ -47,9 +49,12 @@ CONTRACT is a file, or "preset NAME". It exits with 0 whatever the grades are.`,
 					return usage(fmt.Errorf("the run %s is good and bad\n  hint: name it once", name))
 				}
 			}
-			runs, err := recorded(map[contract.Label][]string{contract.Unlabelled: args[1:], contract.Good: good, contract.Bad: bad})
+			runs, err := c.recorded(map[contract.Label][]string{contract.Unlabelled: args[1:], contract.Good: good, contract.Bad: bad})
 			if err != nil {
 				return usage(err)
+			}
+			if len(runs) == 0 {
+				return usage(errors.New("there is no run to judge\n  hint: name run directories, such as runs/ID"))
 			}
 			b := contract.Backtest(k, runs, every)
 			if asJSON {
@@ -69,11 +74,16 @@ CONTRACT is a file, or "preset NAME". It exits with 0 whatever the grades are.`,
 }
 
 // recorded opens runs, each once: a run that is labelled may also stand among all.
-func recorded(dirs map[contract.Label][]string) ([]contract.Recorded, error) {
+// A search, which lies among the runs by default, is named and left out.
+func (c *console) recorded(dirs map[contract.Label][]string) ([]contract.Recorded, error) {
 	var out []contract.Recorded
 	for _, label := range []contract.Label{contract.Good, contract.Bad, contract.Unlabelled} {
 		for _, dir := range dirs[label] {
 			if slices.ContainsFunc(out, func(r contract.Recorded) bool { return r.Name == dir }) {
+				continue
+			}
+			if label == contract.Unlabelled && bench.IsCapacity(dir) {
+				c.notice("%s is a search for capacity or a sweep, and not counted; its runs are in %s", dir, filepath.Join(dir, "probes"))
 				continue
 			}
 			r, err := bench.Open(dir)

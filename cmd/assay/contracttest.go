@@ -124,6 +124,9 @@ func readContract(file string) (*contract.Contract, error) {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
+		if file == "preset" {
+			return nil, fmt.Errorf("reading the contract: %w\n  hint: a built-in one is named in one argument: 'preset production-17'", err)
+		}
 		return nil, fmt.Errorf("reading the contract: %w", err)
 	}
 	k := new(contract.Contract)
