@@ -3,13 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assay-llm/assay/bench"
-	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/notify"
 	"github.com/assay-llm/assay/report"
@@ -80,14 +78,8 @@ func (c *console) notify(cmd *cobra.Command, dir string, f notifyFlags) error {
 	}
 	var addresses [2]string
 	for i, ref := range []string{f.webhook, f.pause} {
-		secret, err := config.ParseSecret(ref)
-		if ref == "" {
-			continue
-		}
-		if err == nil {
-			addresses[i], err = secret.Resolve(c.getenv, os.ReadFile)
-		}
-		if err != nil {
+		var err error
+		if addresses[i], err = resolve(c, []string{"--webhook", "--pause"}[i], ref, true); err != nil {
 			return usage(err)
 		}
 	}
@@ -103,17 +95,17 @@ func (c *console) notify(cmd *cobra.Command, dir string, f notifyFlags) error {
 		c.notice("the verdict is %s: nobody was told", out.Grade)
 		return c.noticed(out, f.json)
 	}
-	if out.Webhook, err = c.deliverTo(cmd, r, addresses[0], links, notify.Message, f.again); err != nil {
+	if out.Webhook, err = c.deliverTo(cmd, r, "webhook", addresses[0], links, notify.Message, f.again); err != nil {
 		return &exit{exitUnmeasured, err}
 	}
-	if out.Pause, err = c.deliverTo(cmd, r, addresses[1], links, notify.Hold, f.again); err != nil {
+	if out.Pause, err = c.deliverTo(cmd, r, "pause hook", addresses[1], links, notify.Hold, f.again); err != nil {
 		return &exit{exitUnmeasured, err}
 	}
 	return c.noticed(out, f.json)
 }
 
 // deliverTo posts what write makes of the report, unless that was done before.
-func (c *console) deliverTo(cmd *cobra.Command, r *bench.Result, address string, links notify.Links, write func(*report.Document, notify.Links) ([]byte, error), again bool) (*notify.Delivery, error) {
+func (c *console) deliverTo(cmd *cobra.Command, r *bench.Result, kind, address string, links notify.Links, write func(*report.Document, notify.Links) ([]byte, error), again bool) (*notify.Delivery, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -127,14 +119,14 @@ func (c *console) deliverTo(cmd *cobra.Command, r *bench.Result, address string,
 	}
 	key := notify.Key(address, r.Report, body)
 	if before, ok := log.Find(key); ok && !again {
-		c.notice("%s was told before, at %s", before.Host, before.At.Format(time.RFC3339))
+		c.notice("the %s at %s was told before, at %s", kind, before.Host, before.At.Format(time.RFC3339))
 		return &notify.Delivery{Host: before.Host, Before: true}, nil
 	}
 	d, err := notify.Post(cmd.Context(), address, key, body)
 	if err != nil {
 		return &d, err
 	}
-	c.notice("%s was told", d.Host)
+	c.notice("the %s at %s was told", kind, d.Host)
 	return &d, log.Add(notify.Delivered{Key: key, Host: d.Host, At: time.Now().UTC().Truncate(time.Second)})
 }
 
