@@ -168,15 +168,15 @@ func (c *Client) Probe(ctx context.Context) error {
 	said := parseError(t.body)
 	switch {
 	case h.status == 401 || h.status == 403:
-		return fmt.Errorf("%s refuses the key (HTTP %d): %s\nhint: give the variant's key, as env:NAME or file:PATH", c.name, h.status, t.clean(said.message))
+		return fmt.Errorf("%s refuses the key (HTTP %d): %s\n  hint: give the variant's key, as env:NAME or file:PATH", c.name, h.status, t.clean(said.message))
 	case h.status == 404 || h.status == 405 || h.status == 501, c.t.speak.asIs && h.status < 500:
 		return nil // no list, but somebody answers
 	case h.status > 299:
-		return fmt.Errorf("%s answers HTTP %d to %s: %s\nhint: is the server still loading its model?", c.name, h.status, "GET models", t.clean(said.message))
+		return fmt.Errorf("%s answers HTTP %d to %s: %s\n  hint: is the server still loading its model?", c.name, h.status, "GET models", t.clean(said.message))
 	case err != nil && !errors.Is(err, io.EOF):
 		return c.probeError(ctx, err)
 	case !json.Valid(t.body):
-		return fmt.Errorf("%s answers with something else than JSON\nhint: is this the URL of an OpenAI-compatible server?", c.name)
+		return fmt.Errorf("%s answers with something else than JSON\n  hint: is this the URL of an OpenAI-compatible server?", c.name)
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (c *Client) probeError(ctx context.Context, err error) error {
 	case record.Malformed:
 		hint = "is this the URL of an OpenAI-compatible server?"
 	}
-	return fmt.Errorf("asking %s: %w\nhint: %s", c.name, err, hint)
+	return fmt.Errorf("asking %s: %w\n  hint: %s", c.name, err, hint)
 }
 
 var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)

@@ -197,10 +197,10 @@ func TestProbe(t *testing.T) {
 	for _, tt := range []struct{ send, want string }{
 		{plain("200 OK", "application/json", `{"object":"list","data":[]}`), ""},
 		{plain("404 No", "text/plain", "nope"), ""},
-		{plain("401 No", "application/json", `{"error":{"message":"wrong key sk-secret"}}`), "refuses the key (HTTP 401): wrong key [key]\nhint: give the variant's key"},
-		{plain("503 No", "application/json", `{"error":{"message":"loading"}}`), "HTTP 503 to GET models: loading\nhint:"},
-		{plain("200 OK", "text/html", "<html>"), "something else than JSON\nhint:"},
-		{"SSH-2.0\r\n\r\n", "is this an HTTP server?\nhint: is this the URL"},
+		{plain("401 No", "application/json", `{"error":{"message":"wrong key sk-secret"}}`), "refuses the key (HTTP 401): wrong key [key]\n  hint: give the variant's key"},
+		{plain("503 No", "application/json", `{"error":{"message":"loading"}}`), "HTTP 503 to GET models: loading\n  hint:"},
+		{plain("200 OK", "text/html", "<html>"), "something else than JSON\n  hint:"},
+		{"SSH-2.0\r\n\r\n", "is this an HTTP server?\n  hint: is this the URL"},
 		{"", "hint: is the server running"},
 	} {
 		s := serve(t, bare(tt.send))
