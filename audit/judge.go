@@ -127,7 +127,7 @@ func (t test) check(name, asks string, of *tally, found, next string) Check {
 		c.Reason, c.Next = "no answer can be judged for it", "see why requests failed or were left out of times, and audit again"
 	case c.Grade == contract.Inconclusive:
 		c.Reason = fmt.Sprintf("%d of %d: too many to rule it out, too few to be sure", of.hits, of.of)
-		c.Next, c.Evidence = "audit again with --budget thorough, on a quiet endpoint", of.evidence
+		c.Next, c.Evidence = "audit again with --budget thorough, on a quiet endpoint and from an idle machine", of.evidence
 		if of.hits == 0 {
 			c.Reason = fmt.Sprintf("none of only %d: too few to rule it out", of.of)
 		}

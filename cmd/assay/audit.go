@@ -40,7 +40,7 @@ func newAudit(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit --url URL --model MODEL",
 		Short: "Find out whether an endpoint makes itself look faster or better than it is",
-		Long: `Audit asks an endpoint some hundred questions and finds out whether it caches
+		Long: `Audit asks an endpoint hundreds of questions and finds out whether it caches
 answers, truncates prompts or answers, pads usage or text, fakes the first token,
 answers worse under load, or leaves out what was asked. Each finding has its
 numbers, the requests that show it, and one next step. An honest endpoint fails
