@@ -24,7 +24,7 @@ type runFlags struct {
 
 func (f *runFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.runs, "runs", "runs", "folder of the run directories")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the plan, instead of the suite's")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the plan; if left out the suite's, else a drawn one")
 	cmd.Flags().StringVar(&f.salt, "salt", "", "salt of the prompts, instead of a fresh one: repeats an earlier run to the byte")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the report as one JSON object (assay.report/1)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "send what this host is not known to carry: the client's certificate decides")
