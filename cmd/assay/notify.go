@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,6 +68,10 @@ func (c *console) notify(cmd *cobra.Command, dir string, f notifyFlags) error {
 		return usage(fmt.Errorf("there is nobody to tell\n  hint: add --webhook env:NAME or --pause env:NAME"))
 	}
 	links := linksOf(c.getenv)
+	if err := links.Validate(); err != nil { // the message matters more
+		c.notice("warning: the links of this CI job are left out: %v", err)
+		links = notify.Links{}
+	}
 	if f.diff != "" {
 		links.Diff = f.diff
 	}
@@ -95,10 +100,10 @@ func (c *console) notify(cmd *cobra.Command, dir string, f notifyFlags) error {
 		c.notice("the verdict is %s: nobody was told", out.Grade)
 		return c.noticed(out, f.json)
 	}
-	if out.Webhook, err = c.deliverTo(cmd, r, "webhook", addresses[0], links, notify.Message, f.again); err != nil {
-		return &exit{exitUnmeasured, err}
-	}
-	if out.Pause, err = c.deliverTo(cmd, r, "pause hook", addresses[1], links, notify.Hold, f.again); err != nil {
+	var untold, unheld error // a dead chat must not let the pipeline go on
+	out.Pause, unheld = c.deliverTo(cmd, r, "pause hook", addresses[1], links, notify.Hold, f.again)
+	out.Webhook, untold = c.deliverTo(cmd, r, "webhook", addresses[0], links, notify.Message, f.again)
+	if err := errors.Join(unheld, untold); err != nil {
 		return &exit{exitUnmeasured, err}
 	}
 	return c.noticed(out, f.json)
