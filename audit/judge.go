@@ -80,6 +80,11 @@ func (p *Probe) settle() {
 		}
 	}
 	p.Reason = "nothing of it was found"
+	for _, c := range p.Checks {
+		if c.Grade == contract.Inconclusive {
+			p.Reason += "; " + c.Name + " could not be told"
+		}
+	}
 }
 
 // tally counts the answers that show what a check looks for.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/assay-llm/assay/bench"
+	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/llm"
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/sim"
@@ -124,9 +125,9 @@ func TestKilledProcessIsResumed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !r.Manifest.Client.Fit {
-				t.Logf("the client was not fit on this machine: %v", r.Manifest.Client.Reasons)
-			} else if c := r.Verdict.Clauses; c[0].Grade.String() != "pass" || c[1].Grade.String() != "fail" {
+			// A busy machine makes a client unfit or requests depend on each other, which
+			// is inconclusive; the grades themselves are held in virtual time.
+			if c := r.Verdict.Clauses; c[0].Grade == contract.Fail || c[1].Grade == contract.Pass {
 				t.Errorf("grades %s (%s) and %s (%s), want pass and fail", c[0].Grade, c[0].Reason, c[1].Grade, c[1].Reason)
 			}
 			errs.Reset()
