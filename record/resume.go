@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Reopen goes on with the records of a run that stopped: it takes the single-writer
@@ -99,6 +100,10 @@ type tried struct {
 // Final leaves out of records the tries of measured requests that a stop of the
 // run cut and that were repeated when it was resumed, so that each planned request
 // is there once. It keeps the order and returns how many it left out.
+//
+// A try that was cut after longer than its repetition took in all does not get away
+// with the luck of a second chance: it counts, as not done in time, and the
+// repetition is left out.
 func Final(records []Record) (final []Record, out int) {
 	last := make(map[tried]int) // the try that counts: the last, but rather one that was not cut
 	for i := range records {
@@ -116,9 +121,24 @@ func Final(records []Record) (final []Record, out int) {
 			last[k] = i
 		}
 	}
+	slow := outlasted(records, last)
 	for i := range records {
 		r := &records[i]
-		best, again := last[tried{r.Variant, r.Workload, r.Shot}]
+		k := tried{r.Variant, r.Workload, r.Shot}
+		best, again := last[k]
+		if cut, is := slow[k]; again && r.Phase == Measured && is {
+			if i == cut {
+				final = append(final, *r)
+				f := &final[len(final)-1]
+				f.Outcome = TotalTimeout
+				f.Detail = fmt.Sprintf("not done after %v, when the run was stopped; sent again it took %v", lasted(r), lasted(&records[best]))
+				continue
+			}
+			if i == best || r.Outcome == Interrupted {
+				out++
+				continue
+			}
+		}
 		if again && best != i && r.Phase == Measured && r.Outcome == Interrupted {
 			out++
 			continue
@@ -126,4 +146,28 @@ func Final(records []Record) (final []Record, out int) {
 		final = append(final, *r)
 	}
 	return final, out
+}
+
+// outlasted finds, of the requests that were sent again, those of which a try was cut
+// after longer than the one that counts took, and the longest of such tries.
+func outlasted(records []Record, last map[tried]int) map[tried]int {
+	slow := make(map[tried]int)
+	for i := range records {
+		r := &records[i]
+		k := tried{r.Variant, r.Workload, r.Shot}
+		best, again := last[k]
+		if !again || r.Phase != Measured || r.Outcome != Interrupted || best < 0 || !records[best].Success() || lasted(r) <= lasted(&records[best]) {
+			continue
+		}
+		if longest, ok := slow[k]; !ok || lasted(r) > lasted(&records[longest]) {
+			slow[k] = i
+		}
+	}
+	return slow
+}
+
+// lasted is how long a request was under way from its due instant; 0: not known.
+func lasted(r *Record) time.Duration {
+	d, _ := r.EOF.Sub(r.Due)
+	return d
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // sealed makes a run of n records on a new disk, sealed or closed.
@@ -127,6 +128,34 @@ func TestReopenNeedsRecords(t *testing.T) {
 }
 
 // TestFinal keeps one try of each planned request.
+// TestFinalGivesNoSecondChance: a request that hung until the stop does not count as
+// quick because it was sent again.
+func TestFinalGivesNoSecondChance(t *testing.T) {
+	try := func(shot int64, took time.Duration, o Outcome, f Flag) Record {
+		return Record{Shot: shot, Variant: "v", Workload: "w", Due: At(time.Second), EOF: At(time.Second + took), Outcome: o, Flags: f}
+	}
+	records := []Record{
+		try(1, 40*time.Second, Interrupted, 0), try(2, 5*time.Second, Interrupted, 0), try(3, 40*time.Second, Interrupted, 0),
+		try(1, time.Second/10, OK, FlagReissued), try(2, 20*time.Second, OK, FlagReissued), try(3, time.Second, HTTP5xx, FlagReissued),
+		try(4, 9*time.Second, Interrupted, 0), try(4, 31*time.Second, Interrupted, FlagReissued), try(4, time.Second, OK, FlagReissued),
+	}
+	final, out := Final(records)
+	var got []string
+	for _, r := range final {
+		got = append(got, fmt.Sprint(r.Shot, r.Outcome, lasted(&r)))
+	}
+	want := "[1total_timeout40s 2ok20s 3http_5xx1s 4total_timeout31s]"
+	if fmt.Sprint(got) != want || out != len(records)-4 {
+		t.Errorf("left out %d, kept %v, want %v", out, got, want)
+	}
+	if records[0].Outcome != Interrupted {
+		t.Error("Final changed what it was given")
+	}
+	if d := final[0].Detail; d != "not done after 40s, when the run was stopped; sent again it took 100ms" {
+		t.Errorf("it says %q", d)
+	}
+}
+
 func TestFinal(t *testing.T) {
 	try := func(shot int64, o Outcome, f Flag) Record {
 		return Record{Shot: shot, Variant: "v", Workload: "w", Outcome: o, Flags: f}
