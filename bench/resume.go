@@ -229,6 +229,11 @@ func (r *run) recall(m *record.Manifest, repair record.Repair) error {
 		if err != nil {
 			return err
 		}
+		if rec.Phase == record.Measured && !slices.ContainsFunc(m.Windows, func(w record.Window) bool {
+			return w.Variant == rec.Variant && w.Workload == rec.Workload && w.Block == rec.Block
+		}) {
+			return &ResumeError{r.dir, "it has records of a block that its manifest does not know", "begin a new run", nil}
+		}
 		r.monitor.Recall(rec)
 		p.enter(rec)
 	}

@@ -360,6 +360,21 @@ contract: {clauses: [{need: p50(ttft) <= 1s}]}
 			t.Errorf("%v, want that another process is at work", err)
 		}
 	})
+	t.Run("unknown block", func(t *testing.T) {
+		s := parseSuite(t, suite)
+		r := newRun(s, Options{Runs: t.TempDir()})
+		if err := errors.Join(r.prepare(), r.open()); err != nil {
+			t.Fatal(err)
+		}
+		measured := &record.Record{Variant: "candidate", Workload: "w", Outcome: record.OK}
+		if err := errors.Join(r.writer.Append(measured), r.writer.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var refused *ResumeError
+		if _, err := goOn(t.Context(), r.dir, s); !errors.As(err, &refused) || !strings.Contains(err.Error(), "records of a block that its manifest does not know") {
+			t.Errorf("%v, want that a block is not known", err)
+		}
+	})
 	t.Run("overtaken", func(t *testing.T) {
 		s := parseSuite(t, suite)
 		r := newRun(s, Options{Runs: t.TempDir()})

@@ -109,6 +109,7 @@ type run struct {
 	monitor  *load.Monitor
 	length   time.Duration
 	past     *past // nil: the run is not one that is resumed
+	unmarked bool  // a checkpoint failed, and the reader was told
 }
 
 // variant is a variant under measurement.
@@ -541,15 +542,25 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 func (r *run) block(ctx context.Context, d *load.Driver, block int) error {
 	m := r.manifest
 	m.Windows = append(m.Windows, d.Opening(block))
-	if err := r.checkpoint(); err != nil {
-		return err
-	}
+	r.mark()
 	w, err := d.Block(ctx, block)
 	m.Windows[len(m.Windows)-1] = w
 	if err == nil { // a block is over when all its records are on disk
 		err = r.writer.Sync()
 	}
-	return errors.Join(err, r.checkpoint())
+	r.mark()
+	return err
+}
+
+// mark is a checkpoint in the middle of the run. If it fails, the run goes on: its
+// manifest is written again at the end, when the connections are closed, and a client
+// that is short of descriptors is for the certificate to tell. Until a later one
+// succeeds, a run that is killed cannot be resumed.
+func (r *run) mark() {
+	if err := r.checkpoint(); err != nil && !r.unmarked {
+		r.unmarked = true
+		r.note("where the run stood could not be written down at some time: %v", err)
+	}
 }
 
 // turn returns the order of the variants in a block: forward and backward in
