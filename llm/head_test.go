@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httputil"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -201,8 +202,11 @@ func TestChunked(t *testing.T) {
 
 // FuzzChunked holds that the result does not depend on the cuts, and that
 // net/http's reader accepts what is accepted, with the same body.
+// blankBeforeExtension is a size of a chunk with a blank between it and its extension.
+var blankBeforeExtension = regexp.MustCompile(`[0-9a-fA-F][ \t]+;`)
+
 func FuzzChunked(f *testing.F) {
-	for _, s := range []string{"5\r\nhello\r\n0\r\n\r\n", "5;x=y\r\nhello\r\n0\r\nA: b\r\n\r\nrest", "ffffffffffffff\r\n", "0\r\n\r\n", "1 \r\na\r\n"} {
+	for _, s := range []string{"5\r\nhello\r\n0\r\n\r\n", "5;x=y\r\nhello\r\n0\r\nA: b\r\n\r\nrest", "ffffffffffffff\r\n", "0\r\n\r\n", "1 \r\na\r\n", "1 ;x\r\na\r\n0 ;\r\n\r\n"} {
 		f.Add([]byte(s), uint64(1))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, cuts uint64) {
@@ -215,6 +219,9 @@ func FuzzChunked(f *testing.F) {
 			return
 		}
 		want, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(in)))
+		if err != nil && blankBeforeExtension.Match(in) {
+			return // RFC 9112, 7.1.1, wants the blank read and dropped; net/http refuses it
+		}
 		if err != nil || !bytes.Equal(want, body) {
 			t.Errorf("%q: body %q; net/http says %q, %v", in, body, want, err)
 		}
