@@ -20,7 +20,7 @@ TESTFLAGS ?= $(if $(CI),-count=1)
 RACE ?= ./record/... ./pace/... ./engine/... ./llm/... ./load/... ./sim/... ./bench/... ./cmd/...
 # Packages whose tests measure: they get the machine to themselves.
 ALONE := -e /load$$ -e /bench$$ -e /cmd/assay$$
-FUZZTIME ?= 5s
+FUZZTIME ?= 1s
 BENCH ?= .
 COUNT ?= 1
 
