@@ -481,19 +481,26 @@ func (s *scope) distribution(q Quantity, m record.Metric, confidence float64, hi
 	switch q.Stat {
 	case "mean":
 		s.mean(&r, sample, confidence)
-	case "max", "min":
-		r.est = extreme(sample, sample.Over(), (q.Stat == "max") == high, confidence)
 	default:
-		p := q.P
-		if !high {
-			p = 1 - p
-		}
-		r.est = sample.Quantile(p, confidence)
+		r.est = ranked(sample, sample.Over(), q, high, confidence)
 	}
 	if !high {
 		mirror(&r.est)
 	}
 	return r
+}
+
+// ranked estimates the greatest, the least or a quantile of a sample that is turned
+// round unless high; over of its values failed.
+func ranked(sample *stat.Sample, over int, q Quantity, high bool, confidence float64) stat.Estimate {
+	if q.Stat == "max" || q.Stat == "min" {
+		return extreme(sample, over, (q.Stat == "max") == high, confidence)
+	}
+	p := q.P
+	if !high {
+		p = 1 - p
+	}
+	return sample.Quantile(p, confidence)
 }
 
 // sample sorts the values of a metric, once for each orientation.

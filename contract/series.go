@@ -153,14 +153,8 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 		case n < meanValues:
 			r.gap = fmt.Sprintf("only %s; a mean needs %d for a bound", count(n, "value"), meanValues)
 		}
-	case "max", "min":
-		r.est = extreme(sample, int(s.Over), (q.Stat == "max") == high, confidence)
 	default:
-		p := q.P
-		if !high {
-			p = 1 - p
-		}
-		r.est = sample.Quantile(p, confidence)
+		r.est = ranked(sample, int(s.Over), q, high, confidence)
 	}
 	if !high {
 		mirror(&r.est)
