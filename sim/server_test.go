@@ -693,7 +693,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
 		if err != nil {
-			t.Skip()
+			t.Skip("not a request that could be written")
 		}
 		req.Header["X-Request-Id"] = []string{id}
 		w := &recorder{header: http.Header{}}
