@@ -18,7 +18,7 @@ const module = "github.com/assay-llm/assay/"
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
 	{"stat/anytime", "stat/compare", "stat/screen"},
-	{"workload", "contract", "llm", "engine"},
+	{"workload", "contract", "check", "llm", "engine"},
 	{"load", "sim", "report", "interop"},
 	{"bench", "audit", "notify"},
 	{"cmd/assay", "scripts/bench-client", "scripts/errorrates"},

@@ -1,0 +1,67 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/assay-llm/assay/corpus"
+	"github.com/assay-llm/assay/record"
+)
+
+// An Asker answers questions. It is safe for concurrent use.
+type Asker interface {
+	// Ask returns what became of q. Its error is of the asking, not of the answer:
+	// the context ended or the budget is spent. A request that failed is an Answer
+	// whose Outcome says how.
+	Ask(ctx context.Context, q *Question) (*Answer, error)
+}
+
+// An Embedder turns texts into vectors. It is safe for concurrent use.
+type Embedder interface {
+	// Embed returns one vector for each text, in their order, all of one length. An
+	// error means that none can be relied on.
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+}
+
+// Question is one request of a check. Fields at their zero value are left to the
+// server.
+type Question struct {
+	Messages    []corpus.Message
+	Prompt      string // of a completion; exclusive with Messages
+	MaxTokens   int64
+	Temperature *float64
+	TopP        *float64
+	Seed        *int64
+	Stop        []string
+	TopLogprobs int             // alternatives wanted at each token; 0: no log-probabilities at all
+	Schema      json.RawMessage // JSON Schema that the answer has to obey; nil: free text
+	Replicate   int             // which repetition of an otherwise equal question, from 0; equal questions of different replicates are asked anew
+}
+
+// Answer is what became of a Question.
+type Answer struct {
+	Outcome record.Outcome // record.OK, or why there is no answer
+	Detail  string         // what went wrong, printable; "": nothing
+	Text    string
+	Refusal string // what the API's own refusal field says; "": it is not used
+	Finish  string // why the answer ended: stop, length, content_filter …
+	Tokens  []Token
+	Prompt  record.Count // tokens, as the server counts them
+	Output  record.Count
+
+	Model       string // as the server names itself; "": it does not
+	Fingerprint string // system_fingerprint; "": none
+}
+
+// Token is one token of an answer with its log-probability.
+type Token struct {
+	Text    string
+	Logprob float64 // natural logarithm
+	Top     []Alternative
+}
+
+// Alternative is a token that could have come instead, or the one that came.
+type Alternative struct {
+	Text    string
+	Logprob float64
+}
