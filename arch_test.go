@@ -45,6 +45,7 @@ var pure = map[string][]string{
 	"corpus":       {"os", "net", "time"},
 	"workload":     {"os", "net"},
 	"contract":     {"os", "net"},
+	"check":        {"os", "net"},
 	"interop":      {"os", "net"},
 }
 

@@ -27,6 +27,12 @@
 //     token, token times, done, tokens, outcome, labels, values.
 //   - Event: one server-sent event of a streamed answer, stamped when its last
 //     byte left the socket.
+//   - Check, Value, Finding: one kind of judgement about answers; a number that it
+//     writes on the records of what it asked, which contracts judge; something that
+//     it saw and a person should.
+//   - Signature: how a number of a check came about: data, judge, estimator,
+//     cluster, n and how many are missing. Numbers of two signatures do not compare.
+//   - Capability: what an endpoint was seen to do, such as to honour a seed.
 //   - Run: a directory: manifest (all that is needed to repeat it), records,
 //     verdict, report.
 //   - Capacity, Probe: the rates between which a service stops bearing its load,

@@ -41,6 +41,7 @@ type Question struct {
 // Answer is what became of a Question.
 type Answer struct {
 	Outcome record.Outcome // record.OK, or why there is no answer
+	Status  int            // of HTTP; 0: no answer, or not of HTTP
 	Detail  string         // what went wrong, printable; "": nothing
 	Text    string
 	Refusal string // what the API's own refusal field says; "": it is not used
@@ -48,6 +49,7 @@ type Answer struct {
 	Tokens  []Token
 	Prompt  record.Count // tokens, as the server counts them
 	Output  record.Count
+	Retries int // how often it was asked for in vain before
 
 	Model       string // as the server names itself; "": it does not
 	Fingerprint string // system_fingerprint; "": none
