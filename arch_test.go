@@ -17,7 +17,7 @@ const module = "github.com/assay-llm/assay/"
 // commit of its own, and say why.
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
-	{"stat/anytime", "stat/compare", "stat/screen"},
+	{"stat/agree", "stat/anytime", "stat/compare", "stat/screen"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"load", "sim", "report", "interop"},
 	{"bench", "audit", "notify"},
@@ -30,7 +30,7 @@ var quarantine = map[string][]string{
 	"go.yaml.in/":                 {"config"},                                                                               // one strict reader of YAML
 	"github.com/parquet-go/":      {"record"},                                                                               // one file format at rest
 	"github.com/spf13/":           {"cmd/assay"},                                                                            // packages take values, not flags
-	"gonum.org/":                  {"stat", "stat/anytime", "stat/compare"},                                                 // distributions live with statistics
+	"gonum.org/":                  {"stat", "stat/agree", "stat/anytime", "stat/compare"},                                   // distributions live with statistics
 	"google.golang.org/protobuf/": {"record"},                                                                               // wire primitives of the journal
 	"math/rand":                   {},                                                                                       // math/rand/v2 with an explicit source
 	"k8s.io/":                     {},                                                                                       // the CLI must not carry it
@@ -39,6 +39,7 @@ var quarantine = map[string][]string{
 // pure packages take values and return values: no files, no clock, no wire.
 var pure = map[string][]string{
 	"stat":         {"os", "net", "time"},
+	"stat/agree":   {"os", "net", "time"},
 	"stat/anytime": {"os", "net", "time"},
 	"stat/compare": {"os", "net", "time"},
 	"stat/screen":  {"os", "net", "time"},
