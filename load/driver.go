@@ -226,20 +226,6 @@ func (d *Driver) blockEnd(index int) time.Duration {
 	return length / time.Duration(d.cfg.Blocks) * time.Duration(index+1)
 }
 
-// quick is how soon a request of a closed loop must fail for its user to hold
-// back before the next one. Without that, users of a server that refuses them at
-// once would send as fast as the client can.
-const quick = 100 * time.Millisecond
-
-// pause is how long a user holds back after so many quick failures in a row: from
-// 50 ms, doubling, to a second. It is no part of any latency.
-func pause(refused int) time.Duration {
-	if refused == 0 {
-		return 0
-	}
-	return min(50*time.Millisecond<<min(refused-1, 10), time.Second)
-}
-
 // user is one virtual user of a closed loop.
 type user struct {
 	next    func() (workload.Shot, bool)
@@ -329,7 +315,7 @@ func (d *Driver) sendClosed(f *flight, index int, begin time.Time) time.Time {
 // A session belongs to the block in which it begins.
 func (u *user) ask(f *flight, begin time.Time, limit int64) {
 	waiter := pace.Plain()
-	refused := 0
+	var refused workload.Refusals
 	due, first := begin, true
 	for shot := u.peek(); shot != nil; shot = u.peek() {
 		if u.talk == nil && limit >= 0 && shot.Index >= limit {
@@ -350,19 +336,15 @@ func (u *user) ask(f *flight, begin time.Time, limit int64) {
 		j := job{shot: *shot, due: due, talk: u.talk, again: u.again > 0}
 		u.again--
 		if u.talk != nil {
-			u.talk.join(&j.shot)
+			u.talk.Join(&j.shot)
 		}
 		e := f.do(j)
-		if took := time.Since(due); e.outcome.Group() == record.GroupFailed && took < quick {
-			refused++
-		} else {
-			refused = 0
-		}
-		due = time.Now().Add(pause(refused))
+		hold := refused.Hold(e.outcome, time.Since(due))
+		due = time.Now().Add(hold)
 		if u.talk == nil {
 			continue
 		}
-		due = e.at.Add(pause(refused))
+		due = e.at.Add(hold)
 		u.talk.take(&j.shot, e)
 		if next := u.peek(); next == nil || next.Turn == 0 {
 			u.talk = nil // that was its last turn

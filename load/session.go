@@ -1,11 +1,8 @@
 package load
 
 import (
-	"slices"
 	"time"
 
-	"github.com/assay-llm/assay/corpus"
-	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/workload"
 )
 
@@ -15,72 +12,24 @@ import (
 // limit of tokens, or when its block is over. It belongs to one goroutine at a
 // time.
 type session struct {
-	rest     []workload.Shot // open loop: turns to come
-	dialogue []corpus.Message
-	tokens   int64 // of the dialogue, as the server counted where it did
-	failed   bool  // the last turn had no good end
-	mute     bool  // its answer is no text to go on with
+	rest []workload.Shot // open loop: turns to come
+	workload.Dialogue
 }
 
-// bytesPerToken is what text is taken for whose tokens nobody has counted.
-const bytesPerToken = 4
-
-func textTokens(messages []corpus.Message) int64 {
-	n := 0
-	for i := range messages {
-		n += len(messages[i].Content)
-	}
-	return int64(n+bytesPerToken-1) / bytesPerToken
-}
-
-// join puts the dialogue before what a turn adds to it. A question without an
-// answer and the one that follows become one message: the roles of a dialogue take
-// turns, as most templates of chats demand.
-func (s *session) join(shot *workload.Shot) {
-	if !shot.History {
-		return
-	}
-	before, added := s.dialogue, shot.Messages
-	if n := len(before); n > 0 && len(added) > 0 && before[n-1].Role == "user" && added[0].Role == "user" {
-		both := before[n-1].Content + "\n" + added[0].Content
-		before, added = slices.Concat(before[:n-1], []corpus.Message{{Role: "user", Content: both}}), added[1:]
-	}
-	shot.Messages = slices.Concat(before, added)
-}
-
-// take enters an answer into the dialogue. A whole one goes on with it; so does
-// what a user had read who interrupted it, if anything. Anything else ends the
-// session. Reasoning is not kept, as
-// applications do not send it back.
+// take enters an answer into the dialogue.
 func (s *session) take(asked *workload.Shot, e ended) {
-	text := e.answer.Text
-	switch {
-	case e.outcome == record.ClientCancelled && text == "":
-		s.dialogue, s.mute = asked.Messages, false
-		s.tokens = textTokens(s.dialogue)
-		return
-	case e.outcome != record.OK && e.outcome != record.ClientCancelled:
-		s.failed = true
-		return
-	}
-	s.mute = text == "" || e.answer.Clipped || len(e.answer.Tools) > 0
-	s.dialogue = append(slices.Clip(asked.Messages), corpus.Message{Role: "assistant", Content: text})
-	if s.tokens = e.tokens; s.tokens < 0 {
-		s.tokens = textTokens(s.dialogue)
-	}
+	s.Take(asked, workload.Reply{
+		Outcome: e.outcome, Text: e.answer.Text, Partial: e.answer.Clipped || len(e.answer.Tools) > 0, Tokens: e.tokens,
+	})
 }
 
 // hindrance returns the count of turns not asked to which the rest of a session
 // belongs if its next turn cannot be asked; nil: it can.
 func (f *flight) hindrance(s *session, next *workload.Shot) *int64 {
-	most := int64(f.d.cfg.Plan.Spec().Sessions.Context)
-	if most == 0 {
-		most = workload.MaxTokens
-	}
-	switch {
-	case s.failed || s.mute && next.History:
+	switch f.d.cfg.Plan.Hindrance(&s.Dialogue, next) {
+	case workload.NoAnswer:
 		return &f.unasked.NoAnswer
-	case next.History && s.tokens+textTokens(next.Messages)+next.MaxTokens > most:
+	case workload.FullContext:
 		return &f.unasked.Context
 	}
 	return nil
@@ -130,7 +79,7 @@ func (f *flight) nextTurn(s *session, due time.Time) {
 	}
 	j := job{shot: s.rest[0], due: due, talk: s}
 	s.rest = s.rest[1:]
-	s.join(&j.shot)
+	s.Join(&j.shot)
 	place := f.placeLocked(&j)
 	f.mu.Unlock()
 	f.launch(j, place)

@@ -2,7 +2,7 @@
 //
 // Whoever measures LLM services needs one whose truth is known: how long each
 // step took, when each token left, what was cached, which request was made to
-// fail. This package is that service, in three layers that can be used alone:
+// fail. This package is that service, in layers that can be used alone:
 //
 //   - [Engine] is the scheduler and the hardware model as a pure step machine:
 //     requests go in with a time, emissions come out with theirs. It batches
@@ -14,6 +14,11 @@
 //     engine; over a [Network] in a testing/synctest bubble it runs in virtual
 //     time, an hour of load in seconds.
 //   - [Network] is a network in memory that behaves as TCP does.
+//   - [Player] sends a plan to an Engine without server, network, client and
+//     clock, and writes the records that a perfect client would have measured. A
+//     minute of load takes some hundredths of a second, so that a gate can be tried
+//     on thousands of runs. Tests of package load hold it to what the real client
+//     measures in virtual time, to the nanosecond.
 //
 // # What is known about every request
 //
