@@ -64,7 +64,7 @@ arch: ## check who imports whom
 	go test $(TESTFLAGS) -run '^TestArchitecture$$' .
 
 .PHONY: test
-test: engine python test-unit test-race test-slow test-fuzz test-engine test-parquet ## every test
+test: engine models python test-unit test-race test-slow test-fuzz test-engine test-models test-parquet ## every test
 
 .PHONY: test-unit
 test-unit: ## the default tests
@@ -96,6 +96,10 @@ test-engine: engine ## against a real llama.cpp engine
 	node --test scripts/engine/text.test.mjs
 	ASSAY_ENGINE=$$(scripts/engine/install.sh --where) scripts/gated.sh ASSAY_ENGINE
 
+.PHONY: test-models
+test-models: engine models ## with small trained models: a chat model on the real engine
+	ASSAY_MODELS=$$(scripts/models/install.sh --where) ASSAY_ENGINE=$$(scripts/engine/install.sh --where) scripts/gated.sh ASSAY_MODELS
+
 .PHONY: test-parquet
 test-parquet: python ## our files in DuckDB, pandas and Polars
 	ASSAY_PYTHON=$$(scripts/python/install.sh | tail -n 1) scripts/gated.sh ASSAY_PYTHON
@@ -124,6 +128,10 @@ vuln: ## known vulnerabilities; asks a database on the network
 .PHONY: engine
 engine: ## install the real engine of the tests
 	@scripts/engine/install.sh
+
+.PHONY: models
+models: ## install the small trained models of the tests
+	@scripts/models/install.sh
 
 .PHONY: python
 python: ## install the Python packages of the tests

@@ -39,13 +39,7 @@ type realEngine struct {
 // if it is there, else with one of random weights.
 func startEngine(t *testing.T) *realEngine {
 	t.Helper()
-	home := os.Getenv("ASSAY_ENGINE")
-	if home == "" {
-		t.Skip("ASSAY_ENGINE does not name an installed engine: run make test-engine")
-	}
-	if _, err := os.Stat(home); err != nil {
-		t.Fatalf("ASSAY_ENGINE: %v", err)
-	}
+	wantEngine(t)
 	e := &realEngine{trained: true}
 	model, err := filepath.Abs(stories)
 	if err != nil {
@@ -58,7 +52,27 @@ func startEngine(t *testing.T) *realEngine {
 			t.Fatalf("making a model: %v\n%s", err, out)
 		}
 	}
-	cmd := exec.Command("../scripts/engine/run.sh", model, "0", "4", "512")
+	e.url = runEngine(t, model, 512)
+	return e
+}
+
+// wantEngine skips the test where no engine is installed.
+func wantEngine(t *testing.T) {
+	t.Helper()
+	home := os.Getenv("ASSAY_ENGINE")
+	if home == "" {
+		t.Skip("ASSAY_ENGINE does not name an installed engine: run make test-engine")
+	}
+	if _, err := os.Stat(home); err != nil {
+		t.Fatalf("ASSAY_ENGINE: %v", err)
+	}
+}
+
+// runEngine serves the weights of a file with a context of so many tokens until
+// the test ends, and returns the server's URL.
+func runEngine(t *testing.T, model string, context int) string {
+	t.Helper()
+	cmd := exec.Command("../scripts/engine/run.sh", model, "0", "4", strconv.Itoa(context))
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	in, err := cmd.StdinPipe()
@@ -85,8 +99,7 @@ func startEngine(t *testing.T) *realEngine {
 	if err != nil || !ok {
 		t.Fatalf("the engine said %q, %v:\n%s", line, err, said.String())
 	}
-	e.url = "http://" + address
-	return e
+	return "http://" + address
 }
 
 // metrics are the engine's own counters.

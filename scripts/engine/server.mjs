@@ -18,6 +18,12 @@
 //     ends and predicted_ms starts at the first token. The field queue_ms, from
 //     the request's head to the start on a free sequence, is an addition.
 //   - usage counts the end-of-text token when the model ends by itself
+//   - a chat is written by the chat template of the weights; weights without one
+//     (those made for tests) get the messages joined by line breaks
+//   - logprobs and top_logprobs, at most 20. They are probabilities after
+//     temperature, top_p and top_k, as llama.cpp gives with
+//     post_sampling_probs; with temperature 0, those before sampling.
+//   - response_format json_schema, held by a grammar
 // One sequence serves one request; requests beyond that wait in order of arrival.
 // A sequence keeps the tokens of its last request. A prompt goes to the free
 // sequence that shares the longest beginning with it, and only the rest is
@@ -39,6 +45,7 @@ import {Speller, StopFilter} from "./text.mjs";
 
 const THREADS = 1;
 const MAX_BODY = 4 << 20; // bytes of one request
+const MAX_TOP = 20; // alternatives of one token
 const BATCH = 512; // tokens of one engine step
 
 const {values: flags} = parseArgs({options: {
@@ -64,8 +71,8 @@ const port = wholeNumber("port", 0, 65535);
 const sequences = wholeNumber("sequences", 1, 64);
 
 // The packages live outside the repository, where Node would not look for them.
-const library = path.join(path.resolve(flags.home), "node_modules/node-llama-cpp/dist/index.js");
-const {getLlama, TokenBias} = await import(pathToFileURL(library));
+const library = (name) => import(pathToFileURL(path.join(path.resolve(flags.home), "node_modules", name)));
+const {getLlama, LlamaGrammarEvaluationState, TokenBias} = await library("node-llama-cpp/dist/index.js");
 
 const llama = await getLlama({
     gpu: false, build: "never", maxThreads: THREADS, logLevel: "error",
@@ -81,6 +88,14 @@ async function load(modelPath) {
     const contextSize = Math.min(wholeNumber("context", 8, 1 << 20), model.trainContextSize);
     const context = await model.createContext({contextSize, sequences, threads: THREADS, batchSize: BATCH});
     return {model, context, contextSize};
+}
+
+const chatTemplate = await readTemplate(model.fileInfo.metadata?.tokenizer?.chat_template);
+
+async function readTemplate(text) {
+    if (typeof text !== "string") return null;
+    const {Template} = await library("@huggingface/jinja/dist/index.js");
+    return new Template(text);
 }
 
 const modelName = path.basename(flags.model).replace(/\.gguf$/, "");
@@ -184,24 +199,60 @@ function number(body, name, fallback, min, max) {
     return value;
 }
 
-// promptText gives the text that the model continues. The messages of a chat
-// are joined by newlines: models made for tests have no chat template.
-function promptText(body, chat) {
-    if (!chat) {
-        if (typeof body.prompt !== "string") throw new Refusal(400, "prompt: want a string", "invalid_type", "prompt");
-        return body.prompt;
-    }
+function readMessages(body) {
     if (!Array.isArray(body.messages) || body.messages.length === 0) {
         throw new Refusal(400, "messages: want at least one message", "invalid_type", "messages");
     }
     return body.messages.map((message, i) => {
         const content = message?.content;
-        if (typeof content === "string") return content;
+        const role = typeof message?.role === "string" ? message.role : "user";
+        if (typeof content === "string") return {role, content};
         if (Array.isArray(content) && content.every((part) => part?.type === "text" && typeof part.text === "string")) {
-            return content.map((part) => part.text).join("");
+            return {role, content: content.map((part) => part.text).join("")};
         }
         throw new Refusal(400, `messages[${i}].content: want a string or parts of type text`, "invalid_type", "messages");
-    }).join("\n");
+    });
+}
+
+/** promptTokens gives the tokens that the model continues. */
+function promptTokens(body, chat) {
+    if (!chat && typeof body.prompt !== "string") throw new Refusal(400, "prompt: want a string", "invalid_type", "prompt");
+    const messages = chat ? readMessages(body) : null;
+    if (chat && chatTemplate) {
+        let text;
+        try {
+            text = chatTemplate.render({messages, add_generation_prompt: true, bos_token: model.tokens.bosString ?? "", eos_token: model.tokens.eosString ?? ""});
+        } catch (error) {
+            throw new Refusal(400, `messages: the chat template refuses them: ${error.message}`, "invalid_value", "messages");
+        }
+        return model.tokenize(text, true);
+    }
+    const prompt = model.tokenize(chat ? messages.map((message) => message.content).join("\n") : body.prompt);
+    if (model.tokens.shouldPrependBosToken && model.tokens.bos != null) prompt.unshift(model.tokens.bos);
+    return prompt;
+}
+
+/** alternatives gives how many a token is to have, or null when no log-probability is asked for. */
+function alternatives(body, chat) {
+    if (!chat) return body.logprobs == null || body.logprobs === false ? null : Math.trunc(number(body, "logprobs", 0, 0, MAX_TOP));
+    if (body.logprobs !== true) {
+        if (body.top_logprobs) throw new Refusal(400, "top_logprobs: wants logprobs: true", "invalid_value", "top_logprobs");
+        return null;
+    }
+    return Math.trunc(number(body, "top_logprobs", 0, 0, MAX_TOP));
+}
+
+/** readGrammar resolves to the grammar of response_format, or to undefined. */
+async function readGrammar(body) {
+    const format = body.response_format;
+    if (format == null || format.type === "text") return undefined;
+    try {
+        if (format.type === "json_object") return await llama.getGrammarFor("json");
+        if (format.type === "json_schema") return await llama.createGrammarForJsonSchema(format.json_schema.schema);
+    } catch (error) {
+        throw new Refusal(400, `response_format: ${error.message}`, "invalid_value", "response_format");
+    }
+    throw new Refusal(400, "response_format: want the type text, json_object or json_schema", "invalid_value", "response_format");
 }
 
 function stopWords(body) {
@@ -213,14 +264,13 @@ function stopWords(body) {
 }
 
 /** readOrder turns a request body into what the engine has to do, or throws a Refusal. */
-function readOrder(body, chat) {
-    for (const name of ["tools", "logprobs", "top_logprobs", "suffix", "echo"]) {
+async function readOrder(body, chat) {
+    for (const name of ["tools", "suffix", "echo", "logit_bias"]) {
         const asked = body[name];
-        if (asked && !(Array.isArray(asked) && asked.length === 0)) throw new Refusal(400, `${name}: not supported here`, "unsupported_parameter", name);
+        if (asked && Object.keys(Object(asked)).length + Number(asked === true) > 0) throw new Refusal(400, `${name}: not supported here`, "unsupported_parameter", name);
     }
     number(body, "n", 1, 1, 1);
-    const prompt = model.tokenize(promptText(body, chat));
-    if (model.tokens.shouldPrependBosToken && model.tokens.bos != null) prompt.unshift(model.tokens.bos);
+    const prompt = promptTokens(body, chat);
     if (prompt.length === 0) throw new Refusal(400, "the prompt is empty", "invalid_value", chat ? "messages" : "prompt");
     const room = contextSize - prompt.length;
     if (room < 1) {
@@ -237,6 +287,8 @@ function readOrder(body, chat) {
         maxTokens: Math.min(Math.trunc(number(body, limit, room, 1, Number.MAX_SAFE_INTEGER)), room),
         stop: stopWords(body),
         cachePrompt: body.cache_prompt !== false,
+        alternatives: alternatives(body, chat),
+        grammar: await readGrammar(body),
         sampling: {
             // The fallbacks are llama.cpp's own.
             temperature: number(body, "temperature", 0.8, 0, 10),
@@ -301,26 +353,56 @@ async function generate(sequence, order, clock, gone, write) {
     const filter = new StopFilter(order.stop);
     let finish = "length";
     clock.cached = await reuse(sequence, order);
-    const tokens = sequence.evaluate(order.prompt.slice(clock.cached), {...order.sampling, yieldEogToken: true});
-    for await (const token of tokens) {
+    const wanted = order.alternatives === null ? {} : {confidence: true, probabilities: order.alternatives > 0};
+    const grammarEvaluationState = order.grammar && new LlamaGrammarEvaluationState({model, grammar: order.grammar});
+    const steps = sequence.evaluateWithMetadata(order.prompt.slice(clock.cached), wanted, {...order.sampling, grammarEvaluationState, yieldEogToken: true});
+    let said = []; // log-probabilities of tokens whose text is not out yet
+    for await (const step of steps) {
+        const token = step.token;
         clock.token();
         if (gone.aborted) return "abort";
         if (model.isEogToken(token)) {
             finish = "stop";
             break;
         }
-        write(filter.add(speller.add(token)));
+        if (order.alternatives !== null) said.push(logprob(order, step));
+        const piece = filter.add(speller.add(token));
+        write(piece, said);
+        if (piece !== "") said = [];
         if (filter.stopped) return "stop";
         if (clock.predicted >= order.maxTokens) break;
     }
-    write(filter.add(speller.rest()) + filter.rest());
+    write(filter.add(speller.rest()) + filter.rest(), said);
     return filter.stopped ? "stop" : finish;
 }
 
-function choice(order, text, finish, piece) {
-    if (!order.chat) return {index: 0, text, logprobs: null, finish_reason: finish};
-    if (piece) return {index: 0, delta: finish === null ? {content: text} : {}, logprobs: null, finish_reason: finish};
-    return {index: 0, message: {role: "assistant", content: text}, logprobs: null, finish_reason: finish};
+/** logprob gives what a step says of its token and of those that could have come instead. */
+function logprob(order, step) {
+    const entry = (token, probability) => {
+        const text = model.detokenize([token], true);
+        // A token that cannot come has log 0, which JSON has not.
+        return {token: text, logprob: Math.max(Math.log(probability), -9999), bytes: [...Buffer.from(text)]};
+    };
+    const top = order.alternatives === 0 ? [] : [...step.probabilities].slice(0, order.alternatives);
+    return {...entry(step.token, step.confidence), top_logprobs: top.map(([token, probability]) => entry(token, probability))};
+}
+
+/** logprobs gives the field of an answer: of a chat a list of tokens, of a completion four lists. */
+function logprobs(order, said) {
+    if (order.alternatives === null) return null;
+    if (order.chat) return {content: said};
+    return {
+        tokens: said.map((one) => one.token),
+        token_logprobs: said.map((one) => one.logprob),
+        top_logprobs: said.map((one) => Object.fromEntries(one.top_logprobs.map((other) => [other.token, other.logprob]))),
+    };
+}
+
+function choice(order, text, finish, piece, said) {
+    const more = {logprobs: said.length === 0 && piece ? null : logprobs(order, said), finish_reason: finish};
+    if (!order.chat) return {index: 0, text, ...more};
+    if (piece) return {index: 0, delta: finish === null ? {content: text} : {}, ...more};
+    return {index: 0, message: {role: "assistant", content: text}, ...more};
 }
 
 function envelope(order, choices, more = {}) {
@@ -350,15 +432,15 @@ class Stream {
     }
 
     // The buffer behind write is bounded by the context: a token is one small event.
-    text(piece) {
+    text(piece, said) {
         if (piece === "") return;
         this.#open();
-        this.#event(envelope(this.#order, [choice(this.#order, piece, null, true)]));
+        this.#event(envelope(this.#order, [choice(this.#order, piece, null, true, said)]));
     }
 
     end(finish, usage, timings) {
         this.#open();
-        const last = [choice(this.#order, "", finish, true)];
+        const last = [choice(this.#order, "", finish, true, [])];
         if (this.#order.includeUsage) {
             this.#event(envelope(this.#order, last, {usage: null}));
             this.#event(envelope(this.#order, [], {usage, timings}));
@@ -379,16 +461,20 @@ class Whole {
     #response;
     #order;
     #text = "";
+    #said = [];
 
     constructor(response, order) {
         this.#response = response;
         this.#order = order;
     }
 
-    text(piece) { this.#text += piece; }
+    text(piece, said) {
+        this.#text += piece;
+        if (piece !== "") this.#said.push(...said);
+    }
 
     end(finish, usage, timings) {
-        sendJSON(this.#response, 200, envelope(this.#order, [choice(this.#order, this.#text, finish, false)], {usage, timings}));
+        sendJSON(this.#response, 200, envelope(this.#order, [choice(this.#order, this.#text, finish, false, this.#said)], {usage, timings}));
     }
 }
 
@@ -418,13 +504,13 @@ async function complete(request, response, chat) {
         leftAt = performance.now();
         left.abort();
     });
-    const order = readOrder(await readJSON(request), chat);
+    const order = await readOrder(await readJSON(request), chat);
     const answer = order.stream ? new Stream(response, order) : new Whole(response, order);
     const sequence = await slots.take(order.prompt, left.signal);
     if (sequence === null) return;
     clock.begun = performance.now();
     try {
-        const finish = await generate(sequence, order, clock, left.signal, (piece) => answer.text(piece));
+        const finish = await generate(sequence, order, clock, left.signal, (piece, said) => answer.text(piece, said));
         count(order, clock);
         if (finish === "abort") {
             totals.aborted++;
