@@ -217,19 +217,21 @@ function readMessages(body) {
 /** promptTokens gives the tokens that the model continues. */
 function promptTokens(body, chat) {
     if (!chat && typeof body.prompt !== "string") throw new Refusal(400, "prompt: want a string", "invalid_type", "prompt");
-    const messages = chat ? readMessages(body) : null;
-    if (chat && chatTemplate) {
-        let text;
-        try {
-            text = chatTemplate.render({messages, add_generation_prompt: true, bos_token: model.tokens.bosString ?? "", eos_token: model.tokens.eosString ?? ""});
-        } catch (error) {
-            throw new Refusal(400, `messages: the chat template refuses them: ${error.message}`, "invalid_value", "messages");
-        }
-        return model.tokenize(text, true);
-    }
-    const prompt = model.tokenize(chat ? messages.map((message) => message.content).join("\n") : body.prompt);
-    if (model.tokens.shouldPrependBosToken && model.tokens.bos != null) prompt.unshift(model.tokens.bos);
+    const written = chat && chatTemplate !== null; // only a template's text has special tokens in it
+    const text = chat ? chatText(readMessages(body)) : body.prompt;
+    const prompt = model.tokenize(text, written);
+    const {bos, shouldPrependBosToken} = model.tokens;
+    if (shouldPrependBosToken && bos != null && prompt[0] !== bos) prompt.unshift(bos);
     return prompt;
+}
+
+function chatText(messages) {
+    if (chatTemplate === null) return messages.map((message) => message.content).join("\n");
+    try {
+        return chatTemplate.render({messages, add_generation_prompt: true, bos_token: model.tokens.bosString ?? "", eos_token: model.tokens.eosString ?? ""});
+    } catch (error) {
+        throw new Refusal(400, `messages: the chat template refuses them: ${error.message}`, "invalid_value", "messages");
+    }
 }
 
 /** alternatives gives how many a token is to have, or null when no log-probability is asked for. */
