@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/assay-llm/assay/corpus"
 	"github.com/assay-llm/assay/record"
@@ -53,6 +54,30 @@ type Answer struct {
 
 	Model       string // as the server names itself; "": it does not
 	Fingerprint string // system_fingerprint; "": none
+}
+
+// Answered reports whether the endpoint gave an answer of its own, be it empty,
+// cut or refused: one to be judged. Else nothing is known of what it would say.
+func (a *Answer) Answered() bool {
+	return a.Outcome == record.OK || a.Outcome == record.EmptyOutput || a.Outcome == record.Filtered
+}
+
+// Refused reports whether the API itself says that an answer was refused, by its
+// refusal field or by a filter. What a text says is not looked at.
+func (a *Answer) Refused() bool { return a.Refusal != "" || a.Outcome == record.Filtered }
+
+// FailureError is the error of an Embedder whose endpoint failed; the driver
+// tries again what may be worth it.
+type FailureError struct {
+	Endpoint string
+	Outcome  record.Outcome
+	Status   int // of HTTP; 0: none
+	Detail   string
+}
+
+// Error says what became of the request.
+func (e *FailureError) Error() string {
+	return fmt.Sprintf("asking %s: %s: %s", e.Endpoint, e.Outcome, e.Detail)
 }
 
 // Token is one token of an answer with its log-probability.

@@ -519,10 +519,16 @@ func TestKeysTellQuestionsApart(t *testing.T) {
 	}
 }
 
-// letters embeds a text by its length.
-type letters struct{ texts []string }
+// letters embeds a text by its length, after so many failures.
+type letters struct {
+	texts []string
+	fails int
+}
 
 func (l *letters) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	if l.fails--; l.fails >= 0 {
+		return nil, &FailureError{Outcome: record.HTTP5xx, Status: 503}
+	}
 	var out [][]float32
 	for _, s := range texts {
 		l.texts = append(l.texts, s)
@@ -533,7 +539,6 @@ func (l *letters) Embed(_ context.Context, texts []string) ([][]float32, error) 
 
 func TestVectorsAreAskedOnce(t *testing.T) {
 	type settings struct{ Embedder Endpoint }
-	e := Endpoint{URL: "http://127.0.0.1/v1", Model: "mini"}
 	c := &Check{Name: "near", Run: func(ctx context.Context, p *Pass) error {
 		m, err := p.Embedder(p.Config.(*settings).Embedder)
 		if err != nil {
@@ -552,17 +557,19 @@ func TestVectorsAreAskedOnce(t *testing.T) {
 		}
 		return errors.New("ran")
 	}}
-	d, l := &disk{full: -1}, new(letters)
-	for range 2 { // the second time as a resumed run
-		out, err := Run(t.Context(), Config{Checks: []Declared{{Check: c, Config: &settings{e}}}, Embedder: func(Endpoint) (Embedder, error) { return l, nil }, Memory: d})
+	e := Endpoint{URL: "http://127.0.0.1/v1", Model: "mini"}
+	d, l := &disk{full: -1}, &letters{fails: 2}
+	for again := range int64(2) { // the second time as a resumed run
+		out, err := Run(t.Context(), Config{Backoff: time.Nanosecond, Checks: []Declared{{Check: c, Config: &settings{e}}}, Embedder: func(Endpoint) (Embedder, error) { return l, nil }, Memory: d})
 		if err != nil || out[0].Why != "ran" {
 			t.Fatalf("%v, %v", err, out[0].Why)
 		}
 		if want := []string{"a", "bb", "ccc"}; !slices.Equal(l.texts, want) {
 			t.Errorf("asked for %v; want %v", l.texts, want)
 		}
-		if c := out[0].Cost; c.Requests != 3 || c.Reused != 1 {
-			t.Errorf("the bill has %d requests and %d reused; want 3 and 1", c.Requests, c.Reused)
+		// The two tries in vain are of the first process alone.
+		if c := out[0].Cost; c.Requests != 5-2*again || c.Failed != 2-2*again || c.Reused != 1 {
+			t.Errorf("the bill has %d requests, %d failed and %d reused", c.Requests, c.Failed, c.Reused)
 		}
 	}
 }

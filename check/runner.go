@@ -339,17 +339,24 @@ func (a *asker) try(ctx context.Context, q *Question) (*Answer, error) {
 			return nil, errors.New("an asker gave neither answer nor error")
 		}
 		answer.Retries = try
-		again := transient(answer)
+		again := transient(answer.Outcome, answer.Status)
 		if !again || try >= a.run.c.Retries {
 			a.peer.heard(!again)
 			return answer, nil
 		}
-		select {
-		case <-time.After(wait):
-			wait = min(2*wait, longestBackoff)
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := pause(ctx, wait); err != nil {
+			return nil, err
 		}
+		wait = min(2*wait, longestBackoff)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -363,12 +370,12 @@ func (p *peer) heard(answered bool) {
 
 // transient reports whether asking again may help: the answer did not come, or
 // was cut. An answer that came whole is never asked for again, however bad.
-func transient(a *Answer) bool {
-	switch a.Outcome {
+func transient(o record.Outcome, status int) bool {
+	switch o {
 	case record.DNS, record.Dial, record.Write, record.HTTP5xx, record.ResetBefore, record.ResetMid, record.Truncated, record.StallTimeout, record.TotalTimeout, record.Goaway, record.ErrorEvent, record.ClientFault:
 		return true
 	case record.HTTP4xx:
-		return a.Status == 429 || a.Status == 408
+		return status == 429 || status == 408
 	}
 	return false
 }
@@ -471,12 +478,11 @@ func (e *embedder) ask(ctx context.Context, texts []string, to map[string][]floa
 		return err
 	}
 	defer free()
-	got, err := e.peer.embedder.Embed(ctx, texts)
+	got, err := e.try(ctx, texts)
 	if err == nil && len(got) != len(texts) {
 		err = fmt.Errorf("%s gave %d vectors for %d texts", e.peer.name, len(got), len(texts))
 	}
 	if err != nil {
-		e.run.charge(e.peer, e.bill, Spending{Requests: 1, Failed: 1})
 		return err
 	}
 	for i, text := range texts {
@@ -488,6 +494,34 @@ func (e *embedder) ask(ctx context.Context, texts []string, to map[string][]floa
 		e.pay(text)
 	}
 	return nil
+}
+
+// try embeds until there are vectors, or no further try is due.
+func (e *embedder) try(ctx context.Context, texts []string) ([][]float32, error) {
+	wait := e.run.c.Backoff
+	for try := 0; ; try++ {
+		got, err := e.peer.embedder.Embed(ctx, texts)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err == nil:
+			e.peer.heard(true)
+			return got, nil
+		}
+		e.run.charge(e.peer, e.bill, Spending{Requests: 1, Failed: 1})
+		f, ok := errors.AsType[*FailureError](err)
+		if !ok || !transient(f.Outcome, f.Status) {
+			return nil, err
+		}
+		if try >= e.run.c.Retries {
+			e.peer.heard(false)
+			return nil, err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return nil, err
+		}
+		wait = min(2*wait, longestBackoff)
+	}
 }
 
 // pay counts a text as one request, however many were sent together, so that the

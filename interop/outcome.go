@@ -57,7 +57,7 @@ var hints = []struct {
 var own = []record.Outcome{
 	record.DNS, record.Dial, record.TLS, record.Write, record.HTTP4xx, record.HTTP5xx, record.HTTPOther, record.ResetBefore, record.ResetMid,
 	record.Truncated, record.ErrorEvent, record.Malformed, record.EventTooLarge, record.BodyTooLarge, record.StallTimeout, record.TotalTimeout,
-	record.Goaway, record.ClientCancelled, record.EmptyOutput, record.LengthMismatch, record.ClientOverload, record.ClientFault, record.Interrupted,
+	record.Goaway, record.ClientCancelled, record.EmptyOutput, record.LengthMismatch, record.Filtered, record.ClientOverload, record.ClientFault, record.Interrupted,
 }
 
 // failure classifies what a tool says of a failed request. status is an HTTP

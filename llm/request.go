@@ -31,6 +31,7 @@ type Request struct {
 	Priority    int64          // for engines that schedule by it; 0: none, and not sent
 	LeaveSent   bool           // hang up as soon as the request is sent, as ErrPlanned
 	LeaveAfter  int64          // hang up once so many tokens of a stream came, as ErrPlanned; 0: never
+	KeepBody    bool           // keep the whole body of an answer that is not streamed, as Answer.Body
 	Extra       map[string]any // further fields, as encoding/json writes them; they win over the ones above
 }
 

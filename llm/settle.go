@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -294,6 +295,9 @@ func (t *tally) answer() Answer {
 		Text: string(t.text), Reasoning: string(t.reasoning), Clipped: t.clipped,
 		Claimed: Claim{record.Tokens(u.prompt), record.Tokens(u.output), record.Tokens(u.cached), record.Tokens(u.reasoning)},
 		Choices: bits.OnesCount64(t.seen), Model: t.said(t.model), Fingerprint: t.said(t.print),
+	}
+	if t.req.KeepBody {
+		a.Body = bytes.Clone(t.body)
 	}
 	for i := range t.tools {
 		c := &t.tools[i]

@@ -35,6 +35,10 @@ type Answer struct {
 	Choices     int // by index, at most 64
 	Model       string
 	Fingerprint string
+
+	// Body is what came, whatever its status, if Request.KeepBody asks for it: at
+	// most Target.MaxBody bytes, of an error less. It may quote prompt and key.
+	Body []byte
 }
 
 // Claim is a server's account of one answer's tokens, unchecked.

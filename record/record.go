@@ -157,6 +157,8 @@ const (
 	EmptyOutput     Outcome = "empty_output"        // finished, but no output
 	LengthMismatch  Outcome = "length_mismatch"     // finish_reason length, but not the asked number of tokens
 
+	Filtered Outcome = "content_filter" // a filter of the service refused the request or its answer: of a check, which asks for it to be told apart
+
 	ClientOverload Outcome = "client_overload" // not sent: the client's cap on requests in flight was reached
 	ClientFault    Outcome = "client_fault"    // the client's own failure: descriptors, memory, ports
 	Interrupted    Outcome = "interrupted"     // not sent, or cut at the end of the drain, because the run was stopped
