@@ -39,6 +39,7 @@ type Clause struct {
 	Live       Live              `yaml:"live" doc:"what is done about live traffic that violates the clause; not read when a run is judged"`
 	Not        *Clause           `yaml:"not" doc:"a clause that must be shown not to hold"`
 	Count      *Quorum           `yaml:"count" doc:"a group of which at_least members must pass"`
+	Joint      *Joint            `yaml:"joint" doc:"several quantities traded for each other, behind vetoes"`
 }
 
 // DefaultConfidence is the confidence of a contract that states none.
@@ -216,11 +217,17 @@ func (c *Contract) CheckConfig(n *config.Node) {
 		return
 	}
 	seen := map[string]bool{}
+	top := map[string]bool{}
+	for _, clause := range c.named() {
+		top[clause.ID] = true
+	}
 	walk(c.named(), c.nodes(), func(clause *Clause, at *config.Node) {
 		if seen[clause.ID] {
 			at.At("id").Fault(fmt.Sprintf("the id %q is taken", clause.ID), "give each clause an id of its own")
 		}
-		seen[clause.ID] = true
+		if seen[clause.ID] = true; clause.Joint != nil && !top[clause.ID] {
+			at.At("joint").Fault(atTop, "make a clause of it")
+		}
 	})
 }
 
@@ -253,20 +260,23 @@ func (c *Contract) size() int {
 // CheckConfig checks one clause.
 func (c *Clause) CheckConfig(n *config.Node) {
 	var has []string
-	for _, key := range []string{"need", "all", "any", "not", "count"} {
+	for _, key := range []string{"need", "all", "any", "not", "count", "joint"} {
 		if n.Has(key) {
 			has = append(has, key)
 		}
 	}
 	switch {
 	case len(has) == 0:
-		n.Fault("demands nothing", "write need: with a comparison, or all:, any:, not: or count: with clauses")
+		n.Fault("demands nothing", "write need: with a comparison, or all:, any:, not:, count: or joint: with clauses")
 	case len(has) > 1:
 		n.At(has[1]).Fault(fmt.Sprintf("a clause has either %s or %s", has[0], has[1]), "write two clauses")
 	case n.Has("all") && len(n.At("all").Items()) == 0 && n.At("all").IsSequence():
 		n.At("all").Fault("a group without members demands nothing", "write clauses in it, or remove it")
 	case n.Has("any") && len(n.At("any").Items()) == 0 && n.At("any").IsSequence():
 		n.At("any").Fault("a group without members demands nothing", "write clauses in it, or remove it")
+	}
+	if c.Joint != nil && !c.Live.IsZero() {
+		n.At("live").Fault("a joint clause is judged over a whole run, and has no live rule", "write live rules for its vetoes, as clauses of their own")
 	}
 	if c.Min < 0 {
 		n.At("min").Fault(fmt.Sprintf("a minimum of %d requests", c.Min), "write a number from 1")
@@ -305,6 +315,11 @@ func name(clauses []Clause, prefix string) []Clause {
 		}
 		if c.Count != nil {
 			c.Count = &Quorum{AtLeast: c.Count.AtLeast, Of: name(c.Count.Of, c.ID+".")}
+		}
+		if c.Joint != nil {
+			joint := *c.Joint
+			joint.Vetoes = name(joint.Vetoes, c.ID+".")
+			c.Joint = &joint
 		}
 	}
 	return out

@@ -7,7 +7,8 @@
 //
 // such as p99(ttft) <= 800ms, or p95(tpot) <= baseline * 1.05, or
 // share(failed) <= baseline + 0.5 points; or a group of clauses: all, any, not,
-// or at least so many (count).
+// or at least so many (count); or a [Joint] clause, which trades objectives for
+// each other behind vetoes.
 // STAT is pNN, mean, share, rate, count, max or min; METRIC is a name of the
 // catalogue of package record. It is one comparison and not a programming
 // language, so that it can be checked before a run: [Lint] refuses a clause

@@ -24,8 +24,8 @@ func (q *Quorum) CheckConfig(n *config.Node) {
 	}
 }
 
-// group returns the members of a group and how many of them must pass. A clause
-// that is no group, or several at once, has none.
+// group returns the members of a group and how many of them must pass: of a joint
+// clause its vetoes. A clause that is no group, or several at once, has none.
 func (c *Clause) group() (kind Kind, members []Clause, least int) {
 	kinds := 0
 	if !c.Need.IsZero() {
@@ -47,6 +47,10 @@ func (c *Clause) group() (kind Kind, members []Clause, least int) {
 		kinds++
 		kind, members, least = KindCount, c.Count.Of, c.Count.AtLeast
 	}
+	if c.Joint != nil {
+		kinds++
+		kind, members, least = KindJoint, c.Joint.Vetoes, len(c.Joint.Vetoes)
+	}
 	if kinds != 1 {
 		return "", nil, 0
 	}
@@ -65,6 +69,8 @@ func (c *Clause) memberNodes(at *config.Node) []*config.Node {
 		nodes[0] = at.At("not")
 	case KindCount:
 		copy(nodes, at.At("count").At("of").Items())
+	case KindJoint:
+		copy(nodes, at.At("joint").At("vetoes").Items())
 	default:
 		copy(nodes, at.At(string(kind)).Items())
 	}
@@ -83,6 +89,7 @@ func opposite(c Clause) Clause {
 	}
 	c.All, c.Any, c.Not, c.Count = nil, nil, nil, nil
 	switch kind {
+	case KindJoint: // it has no opposite, and is judged in no group
 	case KindNot:
 		// The opposite of the opposite; a not around it keeps the shape.
 		c.Not = &against[0]
@@ -157,6 +164,7 @@ func (j *judge) group(c *Clause, t terms) Result {
 	kind, members, k := c.group()
 	n := len(members)
 	t = t.share(n, k)
+	t.inGroup = true
 	r := Result{Kind: kind, Confidence: t.confidence}
 	var grades []Grade
 	for _, m := range demanded(kind, members) {

@@ -136,6 +136,7 @@ type terms struct {
 	min        int64
 	window     Window
 	confidence float64
+	inGroup    bool
 }
 
 func (t terms) with(c Clause) terms {
@@ -170,7 +171,9 @@ func (j *judge) clause(c Clause, t terms) Result {
 	var r Result
 	kind, members, _ := c.group()
 	switch {
-	case len(members) > 0:
+	case kind == KindJoint && !t.inGroup:
+		r = j.each(c, t)
+	case kind != KindJoint && len(members) > 0:
 		r = j.group(&c, t)
 	case kind != "" || c.Need.IsZero() || len(c.All)+len(c.Any) > 0 || c.Not != nil || c.Count != nil:
 		r = Result{Kind: KindClause, Reason: "it demands nothing that can be judged"}
@@ -191,12 +194,20 @@ func label(r *Result, c Clause) {
 	}
 }
 
+// on judges the clause on one workload.
+func (j *judge) on(c Clause, t terms, workload string) Result {
+	if c.Joint != nil {
+		return j.joint(c, t, workload)
+	}
+	return j.one(c, t, workload)
+}
+
 // each judges the clause on every workload that it matches, and on every value of
 // the label that by names.
 func (j *judge) each(c Clause, t terms) Result {
 	places := j.match(t)
 	if len(places) == 1 {
-		return j.one(c, t.at(places[0]), places[0].workload)
+		return j.on(c, t.at(places[0]), places[0].workload)
 	}
 	r := Result{Kind: KindEach, Need: c.Need.String(), Scope: scopeText("", t.where)}
 	if len(places) == 0 {
@@ -212,7 +223,7 @@ func (j *judge) each(c Clause, t terms) Result {
 	}
 	var grades []Grade
 	for _, p := range places {
-		res := j.one(c, t.at(p), p.workload)
+		res := j.on(c, t.at(p), p.workload)
 		r.Results, grades = append(r.Results, res), append(grades, res.Grade)
 	}
 	r.Grade = Worst(grades...)

@@ -175,6 +175,8 @@ func (l *linter) list(clauses []Clause, nodes []*config.Node, t terms) {
 func (l *linter) clause(c *Clause, at *config.Node, t terms) {
 	kind, members, k := c.group()
 	switch {
+	case kind == KindJoint:
+		l.joint(c, at, t)
 	case len(members) > 0:
 		l.redundant(c, at)
 		l.list(demanded(kind, members), c.memberNodes(at), t.share(len(members), k))

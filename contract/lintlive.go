@@ -42,7 +42,7 @@ func (l *linter) live(c *Clause, at *config.Node, t terms) {
 func (l *linter) each(c *Clause, at *config.Node, t terms, visit func(*Clause, *config.Node, terms)) {
 	kind, members, k := c.group()
 	if len(members) == 0 {
-		if !c.Need.IsZero() {
+		if c.Joint == nil && !c.Need.IsZero() {
 			visit(c, at, t)
 		}
 		return

@@ -39,6 +39,7 @@ const (
 	KindAny    Kind = "any"    // a group; the best counts
 	KindNot    Kind = "not"    // one clause, turned into its contrary
 	KindCount  Kind = "count"  // a group; so many members must pass
+	KindJoint  Kind = "joint"  // vetoes, all of which must pass, and objectives that are traded for each other
 )
 
 // Result is the judgement of one clause, with its evidence. Fields that do not
@@ -68,7 +69,8 @@ type Result struct {
 	Counts     []Counts    `json:"counts,omitempty"`    // the requests behind the figures: the candidate's, then the baseline's
 	Shortfall  int64       `json:"shortfall,omitempty"` // about how many more requests of each variant would decide it; 0: decided, or unknown
 	Notes      []string    `json:"notes,omitempty"`     // what a reader must know of these figures
-	Results    []Result    `json:"results,omitempty"`   // members of a group, or workloads
+	Results    []Result    `json:"results,omitempty"`   // members of a group, vetoes, or workloads
+	Joint      *Tradeoff   `json:"joint,omitempty"`     // of a joint clause
 }
 
 // ChangeKind says how a change is expressed.

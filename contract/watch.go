@@ -324,6 +324,9 @@ func (w *watcher) remember(r *RuleState, live Live) {
 // clause judges a clause on what was seen.
 func (w *watcher) clause(c Clause, t terms, p place, point bool) look {
 	kind, members, k := c.group()
+	if kind == KindJoint {
+		return look{blind: true, reason: "a joint clause is judged over a whole run"}
+	}
 	if len(members) == 0 {
 		return w.leaf(c, t, p, point)
 	}

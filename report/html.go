@@ -50,6 +50,7 @@ type view struct {
 	Name       string
 	IDs        []string
 	Clauses    []clauseView
+	Fronts     []front
 	Workloads  []workloadView
 	BinText    string
 	Legend     []legend
@@ -82,7 +83,7 @@ type workloadView struct {
 func HTML(w io.Writer, d *Document) error {
 	v := view{Doc: d, Name: orElse(d.Run.Name, "run"), IDs: ids(d), More: moreReasons(d), Ceilings: ceilingLines(d, true), Facts: facts(d)}
 	if d.Verdict != nil {
-		v.Clauses = clauseViews(d.Verdict.Clauses)
+		v.Clauses, v.Fronts = clauseViews(d.Verdict.Clauses), documentFronts(d)
 	}
 	for i, variant := range d.Variants {
 		v.Legend = append(v.Legend, legend{variant.Name, seriesClass(i)})

@@ -34,6 +34,9 @@ func Markdown(w io.Writer, d *Document) error {
 	for i := range d.Workloads {
 		markdownWorkload(line, d, &d.Workloads[i])
 	}
+	for _, f := range documentFronts(d) {
+		markdownFront(line, f)
+	}
 	if d.Verdict != nil && len(d.Verdict.Clauses) > 0 {
 		line("\n### Grades\n")
 		markdownResults(line, d.Verdict.Clauses, "")

@@ -23,6 +23,7 @@ func Text(w io.Writer, d *Document, o TextOptions) error {
 	}
 	p.footnotes(d.Footnotes)
 	p.arrivals(d)
+	p.fronts(d)
 	p.reasons(d)
 	p.line("")
 	p.verdict(d)
