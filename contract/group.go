@@ -130,9 +130,11 @@ func demanded(kind Kind, members []Clause) []Clause {
 
 // share splits the chance of a wrong pass. A group of n that truly fails has at
 // least n − k + 1 bad members, and passes wrongly only if one of them does; the
-// union bound over those keeps the chance at that of the group.
+// union bound over those keeps the chance at that of the group. One that truly holds
+// has at least k good members, and fails wrongly only if one of them does.
 func (t terms) share(n, k int) terms {
 	t.confidence = 1 - (1-t.confidence)/float64(max(n-k+1, 1))
+	t.wrongFail /= float64(max(k, 1))
 	return t
 }
 

@@ -18,6 +18,8 @@ type History struct {
 	epoch   time.Time
 	records map[string][]*record.Record // by part, in order of their due instants
 	windows map[string][]record.Window
+	talks   map[string][]talk // by part, in order of their starts
+	steps   []Step
 	end     record.Instant
 }
 
@@ -26,7 +28,7 @@ type History struct {
 // request to its last.
 func NewHistory(epoch time.Time, e Evidence) *History {
 	j := newJudge(e)
-	h := &History{epoch: epoch, records: map[string][]*record.Record{}, windows: map[string][]record.Window{}}
+	h := &History{epoch: epoch, records: map[string][]*record.Record{}, windows: map[string][]record.Window{}, talks: map[string][]talk{}}
 	parts := map[string]string{j.candidate: "candidate"}
 	if j.baseline != "" {
 		parts[j.baseline] = baselineName
@@ -38,8 +40,9 @@ func NewHistory(epoch time.Time, e Evidence) *History {
 			h.records[part] = append(h.records[part], r)
 		}
 	}
-	for _, rs := range h.records {
+	for part, rs := range h.records {
 		slices.SortStableFunc(rs, func(a, b *record.Record) int { return cmp.Compare(a.Due, b.Due) })
+		h.talks[part] = talks(rs)
 	}
 	for _, w := range e.Windows {
 		if part, ok := parts[w.Variant]; ok {
@@ -93,6 +96,9 @@ func (h *History) See(a Ask) Series {
 	m, ok := find(a.Metric)
 	if !ok {
 		return Series{}
+	}
+	if a.Sessions {
+		return h.bySession(a, m)
 	}
 	from, to, at := h.instant(a.From), h.instant(a.To), h.instant(a.At)
 	rs := h.records[a.Variant]

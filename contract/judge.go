@@ -137,6 +137,7 @@ type terms struct {
 	window     Window
 	confidence float64
 	inGroup    bool
+	wrongFail  float64 // chance of a wrong fail that is left to the clause; live only
 }
 
 func (t terms) with(c Clause) terms {
@@ -162,6 +163,7 @@ func (t terms) with(c Clause) terms {
 	}
 	if c.Confidence != 0 {
 		t.confidence = float64(c.Confidence)
+		t.wrongFail = 1 - t.confidence
 	}
 	return t
 }

@@ -25,7 +25,14 @@ func (l *linter) live(c *Clause, at *config.Node, t terms) {
 	if r := c.Live.Recover; r.By == "hand" && r.For > 0 {
 		l.report(CodeLive, node("live", "recover", "for"), c.ID, 0, "a person takes it back, so no time does", "remove for:, or by: hand")
 	}
-	l.each(c, at, t, func(leaf *Clause, n *config.Node, t terms) { l.liveLeaf(c, leaf, n, t, "the clause") })
+	tested := false
+	l.each(c, at, t, func(leaf *Clause, n *config.Node, t terms) {
+		tested = tested || byEvidence(leaf.Need, c.Live.Judge)
+		l.liveLeaf(c, leaf, n, t, "the clause")
+	})
+	if c.Live.Judge == "evidence" && !tested {
+		l.report(CodeLive, node("live", "judge"), c.ID, 0, "evidence is gathered against a baseline that runs beside the candidate, and no quantile, mean or share here is held against one", "remove judge:, or write a limit such as baseline * 1.1")
+	}
 	if when := c.Live.Recover.When; when != nil {
 		if !when.Live.IsZero() {
 			l.report(CodeLive, node("live", "recover", "when", "live"), c.ID, 0, "a recovery has no live rule of its own", "remove live:")
@@ -69,7 +76,7 @@ func (l *linter) liveLeaf(rule, c *Clause, at *config.Node, t terms, what string
 	if rule.Live.Judge == "point" && t.min == 0 && w.Requests == 0 && q.Stat != "count" {
 		l.report(CodeFew, at, c.ID, 0, "a point estimate of a few requests is noise, and nothing says how many it takes", "write min: 300, or judge by bound")
 	}
-	if rule.Live.Judge == "point" || w.Requests == 0 || q.Metric == "icl" || q.Metric == "itl" {
+	if rule.Live.Judge == "point" || byEvidence(c.Need, rule.Live.Judge) && what == "the clause" || w.Requests == 0 || q.Metric == "icl" || q.Metric == "itl" {
 		return
 	}
 	need := int64(0)

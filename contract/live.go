@@ -18,7 +18,7 @@ type Live struct {
 	Do       []Action        `yaml:"do,required" doc:"what is done, such as hold, page or shrink 50%"`
 	Recover  Recovery        `yaml:"recover" doc:"when it is taken back"`
 	NoData   string          `yaml:"no_data" oneof:"hold,act,quiet" doc:"too little evidence: hold everything as it is, act as if violated, or end what is only pending; hold if left out"`
-	Judge    string          `yaml:"judge" oneof:"bound,point" doc:"violated is what the bound shows at the clause's confidence, or a point estimate beyond the limit, whose false alarms nobody bounds; bound if left out"`
+	Judge    string          `yaml:"judge" oneof:"evidence,bound,point" doc:"evidence: what a test over all sessions of the step shows, valid however often one looks, for comparisons with the baseline; bound: what the bound of the window shows at the clause's confidence, at each look; point: an estimate beyond the limit, whose false alarms nobody bounds; evidence where it can, else bound, if left out"`
 	Cooldown config.Duration `yaml:"cooldown" max:"24h" doc:"how long after recovery it does not act again"`
 	Latch    Latch           `yaml:"latch" doc:"such as 3 in 1h: so many times acted within that time, and it stays until a person releases it"`
 }

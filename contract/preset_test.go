@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/stat"
 )
 
 // TestPresetsDecode: each preset decodes, and no clause of it is undecidable.
@@ -87,11 +88,24 @@ type identical struct {
 
 func (d identical) Labels(string, time.Time) []string { return nil }
 
+func (d identical) Steps(_, at time.Time) []Step {
+	return []Step{{Since: at.Add(-5 * time.Minute)}}
+}
+
 func (d identical) See(a Ask) Series {
 	n := int(float64(d.n) * a.To.Sub(a.From).Minutes() / 5)
 	s := Series{N: int64(n), Values: make([]float64, n)}
 	for i := range s.Values {
 		s.Values[i] = 200e6 * math.Exp(d.sigma*d.rng.NormFloat64())
+	}
+	if a.Sessions {
+		s.Best = new(stat.Histogram)
+		for _, x := range s.Values {
+			if err := s.Best.Add(x); err != nil {
+				panic(err)
+			}
+		}
+		s.Values, s.Worst = nil, s.Best
 	}
 	return s
 }

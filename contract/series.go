@@ -8,6 +8,7 @@ import (
 
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/stat"
+	"github.com/assay-llm/assay/stat/anytime"
 )
 
 // Series is what was seen of one metric of one variant in a stretch of time: the
@@ -15,7 +16,7 @@ import (
 // which of them it needs depends on the statistic that is asked for. The zero
 // Series is no evidence. It is not changed once it was handed over.
 type Series struct {
-	N       int64     // observations, those in Over included; of amounts, requests
+	N       int64     // observations, those in Over included; of amounts, requests; by Sessions, requests too
 	Over    int64     // of N: failed, or in flight for longer than Ask.Beyond, so worse than any value
 	Missing int64     // not in N: should have a value and have none
 	Total   float64   // of yes-or-no metrics the number of yes, of amounts the amount
@@ -24,6 +25,18 @@ type Series struct {
 	// Histogram is of the finite values, one observation each, instead of Values. It
 	// knows no order, so what it shows takes requests as independent.
 	Histogram *stat.Histogram
+
+	// For an Ask by Sessions, instead of the above except N, Over and Missing: one
+	// observation a session, of the values of all its requests (see
+	// [stat.Histogram.Add]). Best has what speaks for the demand: a request in flight
+	// lies at its age, or as low as it can, if less is better; a failed request is
+	// worse than any value, but of the baseline better than any. Worst has what speaks
+	// against it. They are the same where nothing is open. A yes is 1, a no 0. Nil:
+	// not told.
+	Best, Worst *stat.Histogram
+	Sums        anytime.Moments // of each session the sum of its values, and their number
+	Pending     int64           // requests in flight
+	InFlight    float64         // requests in flight per replica, on average over the stretch; 0: not told
 }
 
 // Ask says which Series a rule wants. Its stretch is above From and up to To.
@@ -36,6 +49,8 @@ type Ask struct {
 	At       time.Time // when it is asked: what is known later has not happened
 	Last     int64     // only the last so many observations up to To; From then is a bound. 0: all
 	Beyond   float64   // requests in flight for longer, in the metric's unit, are Over; 0: none are
+	Sessions bool      // one observation a session, of those that began in the stretch: all their requests up to At
+	Low      bool      // by Sessions: more is better
 }
 
 // Observed answers what was seen: a [History] of records, or the counters of a
@@ -46,6 +61,10 @@ type Observed interface {
 	// Labels returns the values of a label that were seen up to at, sorted; of the
 	// empty key, the workloads.
 	Labels(key string, at time.Time) []string
+	// Steps returns how the traffic was split above from and up to at, in order: a
+	// step for each split. The first may have begun before. None: nobody tells, so
+	// what was seen since the first look is one step.
+	Steps(from, at time.Time) []Step
 }
 
 // sample returns the values in the orientation in which worse is larger.

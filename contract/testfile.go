@@ -54,6 +54,7 @@ type Expected struct {
 type Stretch struct {
 	From      *config.Duration `yaml:"from" doc:"when it starts; when the one before ends, if left out"`
 	For       config.Duration  `yaml:"for,required" min:">0s" max:"24h" doc:"how long it lasts"`
+	Weight    config.Percent   `yaml:"weight" min:"0%" max:"100%" doc:"the candidate's share of the sessions, as they are assigned; a stretch with it begins a step of its own"`
 	Baseline  *Traffic         `yaml:"baseline" doc:"what the baseline serves; nothing if left out"`
 	Candidate *Traffic         `yaml:"candidate" doc:"what the candidate serves; nothing if left out"`
 }
@@ -250,7 +251,7 @@ func (t *Test) Run(c *Contract) []Outcome {
 		e := tc.evidence()
 		o := Outcome{Case: tc.Name, Verdict: Evaluate(&judged, e)}
 		if tc.Want.Decisions != nil {
-			o.Decisions = Replay(&judged, NewHistory(testEpoch, e), tc.every())
+			o.Decisions = Replay(&judged, tc.history(e), tc.every())
 		}
 		o.Problems = tc.differences(c, o)
 		o.Pass = len(o.Problems) == 0
@@ -336,6 +337,22 @@ func (tc TestCase) differences(c *Contract, o Outcome) []string {
 		}
 	}
 	return out
+}
+
+// history is the evidence with the steps of the case.
+func (tc TestCase) history(e Evidence) *History {
+	h := NewHistory(testEpoch, e)
+	from := time.Duration(0)
+	for _, s := range tc.Evidence {
+		if s.From != nil {
+			from = time.Duration(*s.From)
+		}
+		if s.Weight > 0 {
+			h.Split(testEpoch.Add(from), float64(s.Weight))
+		}
+		from += time.Duration(s.For)
+	}
+	return h
 }
 
 // evidence makes the records of a case.

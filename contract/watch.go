@@ -31,7 +31,7 @@ const (
 // value: Next changes no State, it returns a new one. The zero State has seen
 // nothing. Its JSON form has a version, and reads back to an equal State.
 type State struct {
-	Version int                  `json:"version"` // of this form: 1
+	Version int                  `json:"version"` // of this form: 2
 	At      time.Time            `json:"at"`      // of the last look
 	Rules   map[string]RuleState `json:"rules"`   // by clause, workload and label; quiet ones without a past are left out
 }
@@ -43,14 +43,17 @@ func (s *State) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &p); err != nil {
 		return fmt.Errorf("reading the state of live rules: %w", err)
 	}
-	if p.Version != stateVersion {
-		return fmt.Errorf("reading the state of live rules: this program reads version %d, not %d", stateVersion, p.Version)
+	if p.Version < 1 || p.Version > stateVersion {
+		return fmt.Errorf("reading the state of live rules: this program reads versions 1 to %d, not %d", stateVersion, p.Version)
 	}
 	*s = State(p)
+	s.Version = stateVersion
 	return nil
 }
 
-const stateVersion = 1
+// stateVersion is the version that is written. Version 1 had no proofs: read back,
+// they begin anew.
+const stateVersion = 2
 
 // RuleState is what one rule remembers.
 type RuleState struct {
@@ -59,10 +62,13 @@ type RuleState struct {
 	Blind   bool        `json:"blind,omitempty"`  // there was too little evidence at the last look
 	Cleared time.Time   `json:"cleared,omitzero"` // when it last recovered
 	Acted   []time.Time `json:"acted,omitempty"`  // when it began to act, within the time of its latch
+	// Proofs are the tests of its comparisons with the baseline, by the id of the
+	// clause. They begin anew when the rule begins to act, and when it has recovered.
+	Proofs map[string]Proof `json:"proofs,omitempty"`
 }
 
 func (r RuleState) isZero() bool {
-	return r.Phase == Quiet && !r.Blind && r.Cleared.IsZero() && len(r.Acted) == 0
+	return r.Phase == Quiet && !r.Blind && r.Cleared.IsZero() && len(r.Acted) == 0 && len(r.Proofs) == 0
 }
 
 // Decision is one change of phase of one rule: what is to be done, or taken back,
@@ -89,7 +95,7 @@ type Decision struct {
 // gravest first, then of the contract. A look at an instant that is not after the
 // state's own decides nothing.
 func (c *Contract) Next(s State, seen Observed, at time.Time) (State, []Decision) {
-	next := State{Version: stateVersion, At: at.UTC().Round(0), Rules: map[string]RuleState{}}
+	next := State{Version: stateVersion, At: kept(at), Rules: map[string]RuleState{}}
 	if c == nil || !next.At.After(s.At) {
 		return s, nil
 	}
@@ -120,6 +126,9 @@ func (c *Contract) Next(s State, seen Observed, at time.Time) (State, []Decision
 	return next, out
 }
 
+// kept is an instant as it reads back from a stored state.
+func kept(at time.Time) time.Time { return at.UTC().Round(0) }
+
 // Release takes a latched rule, or one that only a person takes back, out of
 // force. The decision is nil if the rule does nothing.
 func (c *Contract) Release(s State, rule string, at time.Time) (State, *Decision) {
@@ -128,7 +137,7 @@ func (c *Contract) Release(s State, rule string, at time.Time) (State, *Decision
 		return s, nil
 	}
 	s.Rules = maps.Clone(s.Rules)
-	d := &Decision{At: at.UTC().Round(0), Rule: rule, From: r.Phase, Reason: "released by hand"}
+	d := &Decision{At: kept(at), Rule: rule, From: r.Phase, Reason: "released by hand"}
 	for _, clause := range c.named() {
 		if id, scope, _ := strings.Cut(rule, "|"); clause.ID == id {
 			d.Clause, d.Scope, d.Severity, d.Undo = id, scope, string(clause.Severity), clause.Live.Do
@@ -164,6 +173,9 @@ type watcher struct {
 	seen       Observed
 	at         time.Time
 	confidence float64
+	rule       RuleState        // the one that is looked at, as it was
+	proofs     map[string]Proof // as they are now
+	judge      string           // how the rule is judged
 }
 
 // place is where one rule looks.
@@ -213,7 +225,9 @@ func (w *watcher) places(c Clause, s State) []place {
 	// What acts somewhere is looked at until it has recovered.
 	for _, key := range slices.Sorted(maps.Keys(s.Rules)) {
 		known := func(p place) bool { return p.key(c.ID) == key }
-		if id, scope, _ := strings.Cut(key, "|"); id == c.ID && !slices.ContainsFunc(out, known) {
+		past := s.Rules[key]
+		past.Proofs = nil
+		if id, scope, _ := strings.Cut(key, "|"); id == c.ID && !past.isZero() && !slices.ContainsFunc(out, known) {
 			p := place{}
 			for part := range strings.SplitSeq(scope, ", ") {
 				if k, v, is := strings.Cut(part, "="); is {
@@ -238,8 +252,10 @@ type look struct {
 // step moves one rule.
 func (w *watcher) step(c Clause, p place, r RuleState) (RuleState, *Decision) {
 	live := c.Live
-	t := terms{confidence: w.confidence}.with(c)
+	t := terms{confidence: w.confidence, wrongFail: 1 - w.confidence}.with(c)
+	w.rule, w.proofs, w.judge = r, map[string]Proof{}, live.Judge
 	l := w.clause(c, t, p, live.Judge == "point")
+	r.Proofs = w.proofs
 	violated := l.grade == Fail || l.blind && live.NoData == "act"
 	was := r.Phase
 	r.Blind = l.blind
@@ -255,11 +271,15 @@ func (w *watcher) step(c Clause, p place, r RuleState) (RuleState, *Decision) {
 	if r.Phase == Acting && (was != Recovering || violated) {
 		w.remember(&r, live)
 	}
+	if inForce(r.Phase) != inForce(was) {
+		for id := range r.Proofs {
+			r.Proofs[id] = Proof{From: w.at}
+		}
+	}
 	d := &Decision{
 		At: w.at, Clause: c.ID, Scope: p.scope(), Severity: string(c.Severity), From: was, To: r.Phase,
 		Grade: l.grade, Blind: l.blind, Reason: l.reason,
 	}
-	inForce := func(p Phase) bool { return p == Acting || p == Recovering || p == Latched }
 	switch {
 	case inForce(r.Phase) && !inForce(was):
 		d.Do = live.Do
@@ -268,6 +288,9 @@ func (w *watcher) step(c Clause, p place, r RuleState) (RuleState, *Decision) {
 	}
 	return r, d
 }
+
+// inForce reports whether what the rule does is in force.
+func inForce(p Phase) bool { return p == Acting || p == Recovering || p == Latched }
 
 // rise moves a rule that does nothing yet.
 func (w *watcher) rise(r *RuleState, live Live, l look, violated bool) {
@@ -357,6 +380,11 @@ func (w *watcher) leaf(c Clause, t terms, p place, point bool) look {
 		return look{blind: true, reason: fmt.Sprintf("%s cannot be judged", need)}
 	}
 	x := sight{watcher: w, need: need, metric: m, unit: unit, terms: t, place: p}
+	if !point && byEvidence(need, w.judge) {
+		proof, l := x.prove(c.ID, w.rule.Proofs[c.ID])
+		w.proofs[c.ID] = proof
+		return l
+	}
 	cand := x.see("candidate", w.at)
 	if why := x.gap(cand, "the candidate"); why != "" {
 		return look{blind: true, reason: why}
@@ -393,14 +421,8 @@ func (x *sight) see(variant string, to time.Time) reading {
 }
 
 func (x *sight) stretch(variant string, from, to time.Time, last int64) reading {
-	a := Ask{Metric: x.metric.Name, Variant: variant, Workload: x.place.workload, Where: x.terms.where, From: from, To: to, At: x.at, Last: last}
-	if x.place.label != "" {
-		a.Where = maps.Clone(a.Where)
-		if a.Where == nil {
-			a.Where = map[string]string{}
-		}
-		a.Where[x.place.label] = x.place.value
-	}
+	a := x.ask(variant, from, to)
+	a.Last = last
 	if x.unit == record.Nanoseconds && x.need.Compare.upper() && !x.need.Limit.relative() {
 		a.Beyond = x.need.Limit.Value
 	}
@@ -415,6 +437,28 @@ func (x *sight) stretch(variant string, from, to time.Time, last int64) reading 
 	return r
 }
 
+// ask is the question for what one variant did in a stretch.
+func (x *sight) ask(variant string, from, to time.Time) Ask {
+	a := Ask{Metric: x.metric.Name, Variant: variant, Workload: x.place.workload, Where: x.terms.where, From: from, To: to, At: x.at}
+	if x.place.label != "" {
+		a.Where = maps.Clone(a.Where)
+		if a.Where == nil {
+			a.Where = map[string]string{}
+		}
+		a.Where[x.place.label] = x.place.value
+	}
+	return a
+}
+
+// nothing says that there is no data at all.
+func (x *sight) nothing(who string) string {
+	why := fmt.Sprintf("no data: nothing tells %s of %s", x.need.Quantity, who)
+	if d, ok := declaredMetric(x.metric.Name); ok {
+		why += ", which needs " + d.needs
+	}
+	return why
+}
+
 // gap says why the reading is too little evidence; "" if it is enough.
 func (x *sight) gap(r reading, who string) string {
 	least := max(x.terms.min, x.terms.window.Requests)
@@ -423,11 +467,7 @@ func (x *sight) gap(r reading, who string) string {
 	}
 	switch {
 	case r.est.N == 0:
-		why := fmt.Sprintf("no data: nothing tells %s of %s", x.need.Quantity, who)
-		if d, ok := declaredMetric(x.metric.Name); ok {
-			why += ", which needs " + d.needs
-		}
-		return why
+		return x.nothing(who)
 	case int64(r.est.N) < least && x.need.Quantity.Stat != "rate":
 		return fmt.Sprintf("no data: %s rests on %s of %s; the clause asks for %s", x.need.Quantity, grouped(fmt.Sprint(r.est.N)), who, grouped(fmt.Sprint(least)))
 	case r.gap != "":

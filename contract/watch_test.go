@@ -151,6 +151,8 @@ type scripted struct {
 
 func (s scripted) Labels(string, time.Time) []string { return nil }
 
+func (s scripted) Steps(time.Time, time.Time) []Step { return nil }
+
 func (s scripted) See(a Ask) Series {
 	i := int(a.At.Sub(s.at) / time.Minute)
 	if i < 0 || i >= len(s.values) || s.values[i] == 0 {
@@ -241,7 +243,7 @@ func TestNextLooksForward(t *testing.T) {
 // TestStateVersion: a state of another version is refused.
 func TestStateVersion(t *testing.T) {
 	var s State
-	if err := json.Unmarshal([]byte(`{"version": 2, "rules": {}}`), &s); err == nil || !strings.Contains(err.Error(), "version 1, not 2") {
+	if err := json.Unmarshal([]byte(`{"version": 3, "rules": {}}`), &s); err == nil || !strings.Contains(err.Error(), "versions 1 to 2, not 3") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -70,16 +70,17 @@ func TestQuantileAgreesWithItsDefinition(t *testing.T) {
 			points = append(points, v, math.Nextafter(v, math.Inf(1)))
 		}
 		for _, v := range c {
-			points = append(points, v/q.Margin, math.Nextafter(v/q.Margin, math.Inf(1)), math.Nextafter(v/q.Margin, 0))
+			x := math.Max(0, (v-q.Shift)/q.Margin)
+			points = append(points, x, math.Nextafter(x, math.Inf(1)), math.Nextafter(x, 0))
 		}
 		for _, x := range points {
-			e.Fail = math.Min(e.Fail, w.less(below(c, q.Margin*x, false), nc)+w.more(below(b, x, true), nb))
-			e.Pass = math.Min(e.Pass, w.more(below(c, q.Margin*x, true), nc)+w.less(below(b, x, false), nb))
+			e.Fail = math.Min(e.Fail, w.less(below(c, q.Margin*x+q.Shift, false), nc)+w.more(below(b, x, true), nb))
+			e.Pass = math.Min(e.Pass, w.more(below(c, q.Margin*x+q.Shift, true), nc)+w.less(below(b, x, false), nb))
 		}
 		return e
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		q := Quantile{P: rapid.SampledFrom([]float64{0.5, 0.9, 0.99}).Draw(t, "p"), Margin: rapid.SampledFrom([]float64{0.5, 1, 1.1, 2}).Draw(t, "margin")}
+		q := Quantile{P: rapid.SampledFrom([]float64{0.5, 0.9, 0.99}).Draw(t, "p"), Margin: rapid.SampledFrom([]float64{0.5, 1, 1.1, 2}).Draw(t, "margin"), Shift: rapid.SampledFrom([]float64{0, 0, 0.3, -0.2}).Draw(t, "shift")}
 		value := rapid.Float64Range(0.01, 100)
 		c := rapid.SliceOfN(value, 1, 80).Draw(t, "candidate")
 		b := rapid.SliceOfN(value, 1, 80).Draw(t, "baseline")

@@ -65,6 +65,9 @@ func (m *Moments) Merge(o Moments) {
 // N is the number of sessions.
 func (m *Moments) N() int { return int(m.n) }
 
+// Ratio is the sum of amounts over the sum of sizes; NaN if there are none.
+func (m *Moments) Ratio() float64 { return m.mean[0] / m.mean[1] }
+
 // Mean compares means, or ratios of sums, of two variants at any time. The unit
 // is the session: the ratio is linearised over sessions (delta method), and a
 // covariate takes away the variance that it explains (CUPED: Deng et al., WSDM

@@ -71,10 +71,11 @@ func (t Quantile) Need(pilot *stat.Histogram, ratio float64, plan Plan) int {
 		return math.MaxInt
 	}
 	// Moving the candidate by a ratio is moving the margin by its inverse.
-	s := newStairs(pilot, pilot, t.Margin/ratio)
+	s := newStairs(pilot, pilot, func(x float64) float64 { return t.within(x) / ratio })
+	q := pilot.Quantile(t.P)
 	return p.need(func(n float64) float64 {
 		e := t.test(s, n*(1-p.Share)/pilot.N(), n*p.Share/pilot.N())
-		if ratio < t.Margin {
+		if ratio*q < t.within(q) {
 			return e.Pass
 		}
 		return e.Fail

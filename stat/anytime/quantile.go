@@ -26,6 +26,9 @@ type Quantile struct {
 	P float64
 	// Margin is the factor, greater than 0: 1.1 lets the candidate be 10 % slower.
 	Margin float64
+	// Shift is added to the baseline's quantile times Margin, in the unit of the
+	// values, negative or not: a Margin of 1 and a Shift of 85 let it be 85 slower.
+	Shift float64
 	// Horizon is the number of sessions of both variants for which the test is
 	// tuned; 0 means 1,000. It costs power to miss it by far, never validity.
 	Horizon int
@@ -36,12 +39,15 @@ func (t Quantile) Test(candidate, baseline *stat.Histogram) (Evidence, error) {
 	if err := t.check(); err != nil {
 		return Evidence{}, err
 	}
-	return t.test(newStairs(baseline, candidate, t.Margin), 1, 1), nil
+	return t.test(newStairs(baseline, candidate, t.within), 1, 1), nil
 }
 
+// within is the largest value that the margin allows where the baseline has x.
+func (t Quantile) within(x float64) float64 { return t.Margin*x + t.Shift }
+
 func (t Quantile) check() error {
-	if !(t.P > 0 && t.P < 1) || !(t.Margin > 0) || math.IsInf(t.Margin, 1) {
-		return fmt.Errorf("testing a quantile: p = %v and margin = %v; p lies strictly between 0 and 1, and the margin is a positive factor", t.P, t.Margin)
+	if !(t.P > 0 && t.P < 1) || !(t.Margin > 0) || math.IsInf(t.Margin, 1) || math.IsNaN(t.Shift) || math.IsInf(t.Shift, 0) {
+		return fmt.Errorf("testing a quantile: p = %v, margin = %v and shift = %v; p lies strictly between 0 and 1, the margin is a positive factor, and the shift is finite", t.P, t.Margin, t.Shift)
 	}
 	return nil
 }
@@ -49,14 +55,14 @@ func (t Quantile) check() error {
 // stairs are both empirical distribution functions where the baseline's has a
 // step. At x in step k, the baseline has base[k] observations below x for sure
 // and base[k+1] that may be at most x; the candidate has candLo[k] below
-// margin*x for sure, and candHi[k] that may be at most margin*x. All four
+// within(x) for sure, and candHi[k] that may be at most within(x). All four
 // ascend with k.
 type stairs struct {
 	base, candLo, candHi []float64
 	nBase, nCand         float64
 }
 
-func newStairs(baseline, candidate *stat.Histogram, margin float64) stairs {
+func newStairs(baseline, candidate *stat.Histogram, within func(float64) float64) stairs {
 	s := stairs{nBase: baseline.N(), nCand: candidate.N()}
 	var cand []stat.Bucket
 	var upTo []float64 // observations in cand[:i]
@@ -76,11 +82,11 @@ func newStairs(baseline, candidate *stat.Histogram, margin float64) stairs {
 	at := 0.0
 	s.base = append(s.base, 0)
 	for b := range baseline.Buckets() {
-		s.candLo = append(s.candLo, ended(b.Lo*margin))
+		s.candLo = append(s.candLo, ended(within(b.Lo)))
 		if math.IsInf(b.Hi, 1) {
 			s.candHi = append(s.candHi, sum)
 		} else {
-			s.candHi = append(s.candHi, begun(b.Hi*margin))
+			s.candHi = append(s.candHi, begun(within(b.Hi)))
 		}
 		at += b.Count
 		s.base = append(s.base, at)
