@@ -39,6 +39,8 @@
 //     as a search finds them; one run of that search, at one rate.
 //   - Block: a stretch of the plan that one variant serves alone; the blocks of
 //     two variants interleave A B B A so that drift of the machine hits both.
+//   - Look: a judgement of a run that may stop early, after some of its blocks; all
+//     looks share the chance of a wrong grade that the contract allows.
 //   - Estimate: a statistic over records with its interval, its n and its
 //     warnings.
 //   - Evidence: e-values against "within the margin" and "not within it"; they may

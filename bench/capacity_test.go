@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,32 +29,39 @@ import (
 // steps. Its capacity is 40/s.
 const oneSlot = "{step: 12500us, max_seqs: 1, prefix_cache: false}"
 
-// bubble serves a simulated engine on a network in memory, and returns the options
-// of runs against it in virtual time. It must be called in a synctest bubble.
-func bubble(t *testing.T, engine string) Options {
+// bubble serves simulated engines on a network in memory, at sim, sim2 and so on, and
+// returns the options of runs against them in virtual time. It must be called in a
+// synctest bubble.
+func bubble(t *testing.T, engines ...string) Options {
 	t.Helper()
-	var c sim.Config
-	if err := config.Decode("sim.yaml", []byte(engine), &c); err != nil {
-		t.Fatal(err)
-	}
-	server, err := sim.NewServer(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Waiter = pace.Plain()
 	network := sim.NewNetwork()
-	l, err := network.Listen("sim:80")
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := &http.Server{Handler: server}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = server.Run(ctx) })
-	wg.Go(func() { _ = web.Serve(l) })
+	for i, engine := range engines {
+		var c sim.Config
+		if err := config.Decode("sim.yaml", []byte(engine), &c); err != nil {
+			t.Fatal(err)
+		}
+		server, err := sim.NewServer(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Waiter = pace.Plain()
+		host := "sim"
+		if i > 0 {
+			host += strconv.Itoa(i + 1)
+		}
+		l, err := network.Listen(host + ":80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		web := &http.Server{Handler: server}
+		wg.Go(func() { _ = server.Run(ctx) })
+		wg.Go(func() { _ = web.Serve(l) })
+		defer t.Cleanup(func() { _ = web.Close() })
+	}
 	t.Cleanup(func() {
 		cancel()
-		_ = web.Close()
 		wg.Wait()
 	})
 	return Options{Runs: folder(t), Getenv: func(string) string { return "" }, virtual: &virtual{network.DialContext}}

@@ -38,6 +38,7 @@ type Result struct {
 	Report   *report.Document
 
 	contract *contract.Contract
+	looks    []int // of a run that may stop early: after which blocks it was looked at; nil: it is judged once
 }
 
 // Open reads a run directory, writes nothing, and judges its records anew.
@@ -62,7 +63,7 @@ func Open(dir string) (*Result, error) {
 		if err := config.Decode(filepath.Join(dir, "manifest.json#suite"), []byte(m.Suite), s); err != nil {
 			return nil, fmt.Errorf("reading the suite of %s: %w", dir, err)
 		}
-		r.contract = s.Contract.Contract
+		r.contract, r.looks = s.Contract.Contract, s.looks()
 	}
 	if m.State == StateRunning {
 		m.Client = uncertified
@@ -88,7 +89,7 @@ func readRecords(dir string) ([]record.Record, record.Repair, error) {
 // nothing, if so.
 func (r *Result) Evidence() contract.Evidence {
 	m := r.Manifest
-	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Unfit: r.unfit()}
+	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Unfit: r.unfit(), Interim: interims(m, r.looks)}
 	var names []string
 	for _, v := range m.Variants {
 		names = append(names, v.Name)

@@ -77,7 +77,11 @@ func Resumable(dir string) (*Stopped, error) {
 func (s *Stopped) Resume(ctx context.Context, o Options) (*Result, error) {
 	m, dir := s.manifest, s.Dir
 	o.Seed, o.Salt = &m.Seed, &m.Salt
-	r := newRun(s.Suite, o)
+	suite := *s.Suite
+	if was := new(Suite); config.Decode("manifest.json#suite", []byte(m.Suite), was) == nil {
+		suite.Stop = was.Stop // which a flag may have set
+	}
+	r := newRun(&suite, o)
 	r.dir = dir
 	if err := r.prepare(); err != nil {
 		return nil, err
@@ -317,7 +321,7 @@ func (r *run) stands(p *past) {
 		}
 	}
 	for at, plan := range p.plans {
-		for plan.Block < r.blocks() && r.blockOver(at.variant, at.workload, plan.Block) {
+		for plan.Block < r.suite.blocks() && r.blockOver(at.variant, at.workload, plan.Block) {
 			plan.Block++
 		}
 		for i := range r.manifest.Windows {

@@ -449,10 +449,7 @@ func (r *run) keep() (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the records back: %w", err)
 	}
-	m.Client = r.monitor.Certificate(records)
-	if why := r.past.unwatched(); why != "" {
-		m.Client.Fit, m.Client.Reasons = false, append(m.Client.Reasons, why)
-	}
+	m.Client = r.certificate(records)
 	m.Ledger = record.Ledger(records)
 	r.engines(records)
 	for i := range m.Workloads {
@@ -463,33 +460,37 @@ func (r *run) keep() (*Result, error) {
 	if err := r.checkpoint(); err != nil {
 		return nil, err
 	}
-	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract}
+	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: r.suite.looks()}
 	result.judge()
 	return result, result.write()
+}
+
+// certificate is that of the client until now.
+func (r *run) certificate(records []record.Record) record.Certificate {
+	c := r.monitor.Certificate(records)
+	if why := r.past.unwatched(); why != "" {
+		c.Fit, c.Reasons = false, append(c.Reasons, why)
+	}
+	return c
 }
 
 // workloads runs every workload, the variants taking turns.
 func (r *run) workloads(ctx context.Context) error {
 	for name, spec := range r.suite.Workloads.All() {
-		if err := r.workload(ctx, name, spec, r.blocks()); err != nil {
+		if r.stopped(name) {
+			continue
+		}
+		if err := r.workload(ctx, name, spec, r.suite.blocks()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// blocks is how many blocks every workload is cut into.
-func (r *run) blocks() int {
-	switch {
-	case len(r.variants) == 1:
-		return 1 // nobody to take turns with
-	case r.suite.Blocks == 0:
-		return defaultBlocks
-	}
-	return r.suite.Blocks
-}
-
 func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blocks int) error {
+	if r.past != nil && r.look(name, doneBlocks(r.manifest, name, blocks)) {
+		return nil // it was killed before it could write down that it was to stop
+	}
 	drivers := make([]*load.Driver, len(r.variants))
 	defer func() {
 		for _, d := range drivers {
@@ -523,6 +524,7 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 		}
 	}
 	for block := range blocks {
+		measured := false
 		for k, i := range turn(block, len(drivers)) {
 			if r.blockOver(r.variants[i].name, name, block) {
 				continue
@@ -532,6 +534,10 @@ func (r *run) workload(ctx context.Context, name string, spec workload.Spec, blo
 			if err != nil {
 				return err
 			}
+			measured = true
+		}
+		if measured && r.look(name, block+1) {
+			return nil
 		}
 	}
 	return nil
@@ -608,7 +614,7 @@ func (s *Suite) planned() ([]contract.Planned, error) {
 		}
 		out = append(out, contract.Planned{
 			Workload: name, Requests: uncut(p), Labels: spec.Labels, Variants: s.Variants.Keys(),
-			Streaming: spec.Stream == nil || *spec.Stream, Usage: true, For: p.For(),
+			Streaming: spec.Stream == nil || *spec.Stream, Usage: true, For: p.For(), Looks: len(s.looks()),
 		})
 	}
 	return out, nil

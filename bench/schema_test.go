@@ -180,6 +180,7 @@ var beyond = map[string]string{
 	"contracts/empty-file":             elsewhere,
 	"contracts/a-suite-for-a-contract": elsewhere,
 	"contracts/unknown-workload-alone": elsewhere,
+	"contracts/stop-without-contract":  across,
 	"workloads/priorities":             across,
 	"files/missing-contract":           elsewhere,
 	"files/missing-both":               elsewhere,

@@ -30,7 +30,8 @@ type Suite struct {
 	Seed      *uint64                   `yaml:"seed" doc:"seed of the plan; chosen and recorded when left out"`
 	Variants  config.Map[Variant]       `yaml:"variants,required" doc:"who is measured, one to four of them; baseline and candidate are compared"`
 	Workloads config.Map[workload.Spec] `yaml:"workloads,required" doc:"what is sent to each variant, one workload after the other"`
-	Blocks    int                       `yaml:"blocks" min:"1" max:"1000" doc:"blocks that each workload is cut into, so that the variants take turns (A B B A); 4 if left out"`
+	Blocks    int                       `yaml:"blocks" min:"1" max:"1000" doc:"blocks that each workload is cut into, so that the variants take turns (A B B A); 4 if left out, 12 with stop: early"`
+	Stop      string                    `yaml:"stop" oneof:"early" doc:"early: look at the evidence while the run goes on, and stop as soon as the contract is decided; it goes to its end if left out"`
 	Contract  ContractRef               `yaml:"contract" doc:"the contract: a file, or its clauses in place"`
 
 	file string
@@ -39,6 +40,7 @@ type Suite struct {
 
 const (
 	defaultBlocks = 4
+	earlyBlocks   = 12 // of a run that may stop early: two for each look
 	maxVariants   = 4
 )
 
@@ -276,6 +278,9 @@ func (s *Suite) CheckConfig(n *config.Node) {
 		if n.At(key).IsMapping() && len(n.At(key).Pairs()) == 0 {
 			n.At(key).Fault("is empty", "add one entry")
 		}
+	}
+	if s.Stop != "" && !n.Has("contract") {
+		n.At("stop").Fault("has nothing to stop at: there is no contract that could be decided", "add contract:, or remove stop")
 	}
 	s.checkPriorities(n.At("workloads"))
 }

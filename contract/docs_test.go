@@ -130,7 +130,7 @@ func documentedNumbers(t *testing.T, page string) {
 	for _, limit := range []string{"5%", "2%", "1%", "0.1%", "baseline + 0.5 points"} {
 		text := "share(failed) <= " + limit
 		leaf := leafLint{c: &Clause{Need: need(t, text)}, t: terms{confidence: DefaultConfidence}}
-		stands(t, page, fmt.Sprintf("| `%s` | %s |\n", text, grouped(fmt.Sprint(leaf.shareNeeds()))))
+		stands(t, page, fmt.Sprintf("| `%s` | %s |\n", text, grouped(fmt.Sprint(leaf.shareNeeds(leaf.t.confidence)))))
 	}
 }
 

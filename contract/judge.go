@@ -324,16 +324,22 @@ type trial struct {
 }
 
 func (j *judge) one(c Clause, t terms, workload string) Result {
+	look, whole := j.interim(workload), t.confidence
+	t.confidence = look.confidence(whole)
 	x := trial{clause: c, terms: t, Result: Result{
 		Kind: KindClause, Need: c.Need.String(), Scope: scopeText(workload, t.where), Workload: workload,
 		Quantity: &c.Need.Quantity, Compare: c.Need.Compare, Confidence: t.confidence,
 		Limit: &Bound{Text: c.Need.Limit.text},
 	}}
-	if !c.Need.Quantity.fact() && decisive(t.confidence) {
-		x.WrongPass = math.Round((1-t.confidence)*1e12) / 1e12
+	if look.Of > 0 {
+		x.Look = &look
+	}
+	if !c.Need.Quantity.fact() && decisive(whole) { // over all looks
+		x.WrongPass = math.Round((1-whole)*1e12) / 1e12
 		x.WrongFail = x.WrongPass
 	}
 	x.Grade, x.Reason = x.judge(j)
+	x.Grade, x.Reason = x.early(look, x.Grade, x.Reason)
 	return x.Result
 }
 
@@ -341,6 +347,9 @@ func (j *judge) one(c Clause, t terms, workload string) Result {
 // is decided.
 func (x *trial) judge(j *judge) (Grade, string) {
 	need := x.clause.Need
+	if x.Look != nil && x.Look.share() == 0 {
+		return Inconclusive, "it was not looked at yet: the first look comes after a few blocks"
+	}
 	if !decisive(x.terms.confidence) {
 		return Inconclusive, fmt.Sprintf("a confidence of %s decides nothing", percentage(x.terms.confidence))
 	}

@@ -43,6 +43,7 @@ type Planned struct {
 	Variants  []string          // names; "baseline" is the one that limits refer to
 	Streaming bool              // answers are streamed
 	Usage     bool              // token counts will be known, from the server or from events
+	Looks     int               // how often a run that may stop early is looked at; 0: once, at the end
 }
 
 // baselineName is the variant that limits refer to.
@@ -400,10 +401,16 @@ func needsStream(metric string) bool {
 	return false
 }
 
+// atEnd is the confidence of a bound at the last look.
+func (p Planned) atEnd(whole float64) float64 {
+	return Interim{Number: p.Looks, Of: p.Looks}.confidence(whole)
+}
+
 // size refuses a clause that so many requests cannot decide.
 func (l *leafLint) size(p Planned) {
 	n := l.c.Need
-	conf := percentage(l.t.confidence)
+	confidence := p.atEnd(l.t.confidence)
+	conf := percentage(confidence)
 	what := ""
 	switch n.Quantity.Stat {
 	case "rate":
@@ -423,15 +430,15 @@ func (l *leafLint) size(p Planned) {
 		if l.m.Name == "icl" || l.m.Name == "itl" {
 			return // many values a request; their number is not planned
 		}
-		k := quantileNeeds(n.Quantity.P, l.t.confidence, n.Compare.upper())
+		k := quantileNeeds(n.Quantity.P, confidence, n.Compare.upper())
 		if n.Limit.Baseline {
-			k = max(k, quantileNeeds(n.Quantity.P, l.t.confidence, !n.Compare.upper()))
+			k = max(k, quantileNeeds(n.Quantity.P, confidence, !n.Compare.upper()))
 		}
 		need, what = int64(k), fmt.Sprintf("a %s bound for %s needs %s", conf, n.Quantity.stat(), count(k, "request"))
 	case "mean":
 		need, what = meanValues, fmt.Sprintf("a mean needs %s", count(meanValues, "request"))
 	case "share":
-		k := l.shareNeeds()
+		k := l.shareNeeds(confidence)
 		need, what = k, fmt.Sprintf("to show %s at %s confidence takes %s, even in the best case", n, conf, count(k, "request"))
 	}
 	if need > p.Requests {
@@ -448,9 +455,9 @@ func (l *leafLint) remedy(need int64, p Planned) string {
 		return remedy + ", or a wider limit"
 	}
 	for _, q := range []float64{0.99, 0.95, 0.9, 0.5} {
-		k := quantileNeeds(q, l.t.confidence, true)
+		k := quantileNeeds(q, p.atEnd(l.t.confidence), true)
 		if l.c.Need.Limit.Baseline {
-			k = max(k, quantileNeeds(q, l.t.confidence, false))
+			k = max(k, quantileNeeds(q, p.atEnd(l.t.confidence), false))
 		}
 		if q < l.c.Need.Quantity.P && l.c.Need.Compare.upper() && int64(k) <= p.Requests {
 			return remedy + ", or judge " + Quantity{"quantile", q, l.m.Name}.String()
@@ -462,7 +469,7 @@ func (l *leafLint) remedy(need int64, p Planned) string {
 // shareNeeds is the least number of requests with which a share at its best
 // (no bad event in either variant) is within the limit; 0 if that cannot be
 // said, or none is needed.
-func (l *leafLint) shareNeeds() int64 {
+func (l *leafLint) shareNeeds(confidence float64) int64 {
 	n := l.c.Need
 	if n.Limit.relative() && (n.Limit.Factor != 1 || n.Limit.Value == 0 || n.Limit.Value > 0 != n.Compare.upper()) {
 		return 0
@@ -479,7 +486,7 @@ func (l *leafLint) shareNeeds() int64 {
 		return 0
 	}
 	const most = 1 << 20 // what takes more is impossible, which limits reports, or takes longer than any run
-	if k := quantileNeeds(1-room, l.t.confidence, true); k < most {
+	if k := quantileNeeds(1-room, confidence, true); k < most {
 		return int64(k)
 	}
 	return 0

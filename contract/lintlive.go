@@ -85,7 +85,7 @@ func (l *linter) liveLeaf(rule, c *Clause, at *config.Node, t terms, what string
 		need = int64(quantileNeeds(q.P, t.confidence, c.Need.Compare.upper()))
 	case "share":
 		leaf := leafLint{linter: l, c: c, at: at, t: t}
-		need = leaf.shareNeeds()
+		need = leaf.shareNeeds(leaf.t.confidence)
 	case "mean":
 		need = meanValues
 	}

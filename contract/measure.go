@@ -13,11 +13,12 @@ import (
 
 // Evidence is what a contract is judged on.
 type Evidence struct {
-	Records   []record.Record // of all variants, measured and warm-up, in any order
-	Windows   []record.Window // when each variant was measured on each workload; rates need them
-	Baseline  string          // variant that limits refer to; "": there is none
-	Candidate string          // variant to judge; "": the only one that there is
-	Unfit     []string        // why the whole run proves nothing (an unfit client); each makes every grade inconclusive
+	Records   []record.Record    // of all variants, measured and warm-up, in any order
+	Windows   []record.Window    // when each variant was measured on each workload; rates need them
+	Baseline  string             // variant that limits refer to; "": there is none
+	Candidate string             // variant to judge; "": the only one that there is
+	Interim   map[string]Interim // of a run that may stop early: at which look each workload stands; nil: it is judged once, at the end
+	Unfit     []string           // why the whole run proves nothing (an unfit client); each makes every grade inconclusive
 }
 
 // The bounds on what may be missing before a figure is no evidence.

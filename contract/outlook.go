@@ -50,7 +50,7 @@ func Look(c *Contract, planned []Planned) []Outlook {
 				if !leaf.Need.Quantity.fact() {
 					o.WrongPass = math.Round((1-t.confidence)*1e12) / 1e12
 					o.WrongFail = o.WrongPass
-					o.Detects = detects(leaf.Need, m, unit, t.confidence, float64(p.Requests))
+					o.Detects = detects(leaf.Need, m, unit, p.atEnd(t.confidence), float64(p.Requests))
 				}
 				out = append(out, o)
 			}

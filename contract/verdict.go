@@ -60,6 +60,7 @@ type Result struct {
 	Limit      *Bound      `json:"limit,omitempty"`
 	Unit       record.Unit `json:"unit,omitempty"`       // of Baseline, Candidate and Limit.Value
 	Confidence float64     `json:"confidence,omitempty"` // of the one-sided bound that decides; intervals are two-sided with both ends at it
+	Look       *Interim    `json:"look,omitempty"`       // of a run that may stop early: at which look it was judged; Confidence is that look's, WrongPass and WrongFail are over all looks
 	WrongPass  float64     `json:"wrong_pass,omitempty"` // how often it passes though the candidate lies just beyond its limit, at most; 0 for a fact of the run
 	WrongFail  float64     `json:"wrong_fail,omitempty"` // how often it fails though the candidate lies exactly at its limit, at most (union bound over members)
 	Baseline   *Figure     `json:"baseline,omitempty"`

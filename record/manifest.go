@@ -32,7 +32,8 @@ type Manifest struct {
 	Variants  []VariantInfo     `json:"variants"`
 	Workloads []WorkloadInfo    `json:"workloads"`
 	Windows   []Window          `json:"windows"`
-	Gaps      []Gap             `json:"gaps,omitempty"` // between a stop and the resumption
+	Gaps      []Gap             `json:"gaps,omitempty"`  // between a stop and the resumption
+	Stops     []Stop            `json:"stops,omitempty"` // workloads that ended before their plan was done, since they were decided
 	Client    Certificate       `json:"client"`
 	Host      map[string]string `json:"host"` // cpu, cores, memory, kernel, go
 	Ledger    []LedgerRow       `json:"ledger"`
@@ -120,6 +121,20 @@ type Gap struct {
 	To     Instant `json:"to_ns"`   // when the run went on, by the wall clock
 	Killed bool    `json:"killed,omitempty"`
 	Repair string  `json:"repair,omitempty"` // what was cut off a torn journal
+}
+
+// Stop is a workload that ended before its plan was done, since more requests on it
+// could change nothing any more.
+type Stop struct {
+	Workload string        `json:"workload"`
+	Why      string        `json:"why"`                // what was decided, in words
+	Look     int           `json:"look"`               // at which look, from 1; 0: it was not begun
+	Looks    int           `json:"looks"`              // that were planned
+	Blocks   int           `json:"blocks"`             // of each variant that were measured
+	Planned  int           `json:"planned_blocks"`     // of each variant
+	Requests int64         `json:"requests"`           // measured, of each variant
+	Saved    time.Duration `json:"saved_ns,omitempty"` // planned time of all variants that was not measured; 0: not known, or a closed loop
+	Unsent   int64         `json:"unsent,omitempty"`   // planned requests of all variants that were not sent; 0: not known
 }
 
 // LedgerRow accounts for the shots of one variant on one workload:

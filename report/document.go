@@ -52,7 +52,8 @@ type Run struct {
 	State     string        `json:"state"`
 	SuiteFile string        `json:"suite_file,omitempty"`
 	Digest    string        `json:"suite_digest,omitempty"`
-	Gaps      []record.Gap  `json:"gaps,omitempty"` // between a stop and the resumption
+	Gaps      []record.Gap  `json:"gaps,omitempty"`  // between a stop and the resumption
+	Stops     []record.Stop `json:"stops,omitempty"` // workloads that ended before their plan was done, since they were decided
 }
 
 // Workload is what was measured on one workload.
@@ -154,9 +155,9 @@ func Build(m *record.Manifest, records []record.Record, v *contract.Verdict) *Do
 		Schema: Schema,
 		Run: Run{
 			ID: m.ID, Name: m.Name, Assay: m.Assay, Seed: m.Seed, Salt: m.Salt, Start: m.Start, Elapsed: m.Elapsed,
-			State: m.State, SuiteFile: m.SuiteFile, Digest: m.Digest, Gaps: m.Gaps,
+			State: m.State, SuiteFile: m.SuiteFile, Digest: m.Digest, Gaps: m.Gaps, Stops: m.Stops,
 		},
-		Verdict: v, Ledger: m.Ledger, Host: m.Host, Notes: append(gapNotes(m, records), m.Notes...), Suite: m.Suite,
+		Verdict: v, Ledger: m.Ledger, Host: m.Host, Notes: slices.Concat(gapNotes(m, records), stopNotes(m, v), m.Notes), Suite: m.Suite,
 	}
 	b := builder{doc: d, records: records, windows: m.Windows}
 	b.name(m)

@@ -46,6 +46,7 @@ func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
 func newRun(c *console) *cobra.Command {
 	var f runFlags
 	var resume string
+	var early bool
 	cmd := &cobra.Command{
 		Use:   "run SUITE",
 		Short: "Run a suite: load, contract, verdict, report",
@@ -54,7 +55,10 @@ turns, judges the records by the suite's contract and writes a run directory
 with the records, the verdict and report.html.
 
 With --resume it goes on with a run that was interrupted or killed: by the same
-plan, in the same directory. Suite, contract and targets must be as they were.`,
+plan, in the same directory. Suite, contract and targets must be as they were.
+
+With --stop-early, or stop: early in the suite, it looks at the evidence while the
+run goes on, and stops as soon as the contract is decided, at no cost in error rate.`,
 		Example: "  assay run suite.yaml\n  assay run suite.yaml --json > report.json\n  assay run --resume runs/ID",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("resume") && len(args) == 0 {
@@ -70,6 +74,11 @@ plan, in the same directory. Suite, contract and targets must be as they were.`,
 			if err != nil {
 				return usage(err)
 			}
+			if early {
+				if err := s.StopEarly(); err != nil {
+					return usage(err)
+				}
+			}
 			faults, err := s.Lint()
 			if err != nil {
 				return usage(err)
@@ -82,12 +91,13 @@ plan, in the same directory. Suite, contract and targets must be as they were.`,
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory, which was interrupted or killed")
+	cmd.Flags().BoolVar(&early, "stop-early", false, "stop as soon as the contract is decided, as stop: early in the suite does")
 	return cmd
 }
 
 // resume goes on with a run, by the suite that is named or else by the run's own.
 func (c *console) resume(cmd *cobra.Command, dir string, args []string, f *runFlags) error {
-	for _, name := range []string{"seed", "salt", "runs"} {
+	for _, name := range []string{"seed", "salt", "runs", "stop-early"} {
 		if cmd.Flags().Changed(name) {
 			return usage(fmt.Errorf("--%s does not go with --resume: a run goes on with its own\n  hint: remove it", name))
 		}

@@ -1,0 +1,153 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/record"
+)
+
+// stopEarly is the value of a suite's stop.
+const stopEarly = "early"
+
+// StopEarly lets a run of the suite stop as soon as its contract is decided, as
+// stop: early in the suite does. It is an error if there is no contract.
+func (s *Suite) StopEarly() error {
+	if s.Contract.Contract == nil {
+		return errors.New("stopping early: the suite has no contract that could be decided\n  hint: add contract: to the suite")
+	}
+	s.Stop = stopEarly
+	return nil
+}
+
+// blocks is how many blocks every workload is cut into.
+func (s *Suite) blocks() int {
+	switch alone := s.Variants.Len() == 1; {
+	case alone && s.Stop == "":
+		return 1 // nobody to take turns with, and nobody who looks
+	case s.Blocks > 0:
+		return s.Blocks
+	case s.Stop != "":
+		return earlyBlocks
+	}
+	return defaultBlocks
+}
+
+// looks says after which blocks the evidence is looked at; nil if it is judged once.
+func (s *Suite) looks() []int {
+	if s.Stop == "" || s.Contract.Contract == nil {
+		return nil
+	}
+	return contract.Looks(s.blocks())
+}
+
+// doneBlocks is how many blocks of a workload all variants have been measured in.
+func doneBlocks(m *record.Manifest, workload string, blocks int) int {
+	for b := range blocks {
+		for _, v := range m.Variants {
+			if !slices.ContainsFunc(m.Windows, func(w record.Window) bool {
+				return w.Variant == v.Name && w.Workload == workload && w.Block == b && !w.Cut
+			}) {
+				return b
+			}
+		}
+	}
+	return blocks
+}
+
+// interims says at which look every workload stands, by the windows alone, so that
+// whoever opens the run judges it as it was judged.
+func interims(m *record.Manifest, looks []int) map[string]contract.Interim {
+	if looks == nil {
+		return nil
+	}
+	at := make(map[string]contract.Interim)
+	for _, w := range m.Workloads {
+		done := doneBlocks(m, w.Name, looks[len(looks)-1])
+		number := 0
+		for number < len(looks) && looks[number] <= done {
+			number++
+		}
+		at[w.Name] = contract.Interim{Number: number, Of: len(looks)}
+	}
+	return at
+}
+
+// stopped reports whether a workload needs no more requests.
+func (r *run) stopped(workload string) bool {
+	return slices.ContainsFunc(r.manifest.Stops, func(s record.Stop) bool { return s.Workload == workload })
+}
+
+// look judges what is on disk, if it is time for it after so many blocks of a
+// workload, and reports whether the workload is to stop. A look that does not work
+// out decides nothing.
+func (r *run) look(workload string, done int) (stop bool) {
+	looks := r.suite.looks()
+	number := slices.Index(looks, done) + 1
+	if number == 0 || number == len(looks) || r.stopped(workload) {
+		return false
+	}
+	if slices.ContainsFunc(r.manifest.Windows, func(w record.Window) bool { return w.Workload == workload && w.Block >= done }) {
+		return false // it was taken before the run was killed, and decided nothing
+	}
+	v, records, err := r.soFar(looks)
+	if err != nil {
+		r.note("a look at %s after %d blocks failed, and the run went on: %v", workload, done, err)
+		return false
+	}
+	over, here := v.Settled(workload)
+	if !over && !here {
+		return false
+	}
+	at := record.Stop{Workload: workload, Why: v.Reason, Look: number, Looks: len(looks), Blocks: done, Planned: looks[len(looks)-1]}
+	if !over {
+		at.Why = "every clause on it is decided"
+	}
+	r.stop(at, records)
+	for i := r.workloadIndex(workload) + 1; over && i < len(r.manifest.Workloads); i++ {
+		at.Workload, at.Look, at.Blocks = r.manifest.Workloads[i].Name, 0, 0
+		r.stop(at, records)
+	}
+	r.mark()
+	return true
+}
+
+func (r *run) workloadIndex(name string) int {
+	return slices.IndexFunc(r.manifest.Workloads, func(w record.WorkloadInfo) bool { return w.Name == name })
+}
+
+// soFar judges the run as if it were over.
+func (r *run) soFar(looks []int) (contract.Verdict, []record.Record, error) {
+	records, repair, err := readRecords(r.dir)
+	if err != nil {
+		return contract.Verdict{}, nil, fmt.Errorf("reading the records back: %w", err)
+	}
+	m := *r.manifest
+	m.State, m.Ledger = StateDone, record.Ledger(records)
+	m.Client = r.certificate(records)
+	so := Result{Dir: r.dir, Manifest: &m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: looks}
+	return contract.Evaluate(so.contract, so.Evidence()), records, nil
+}
+
+// stop writes down that a workload ended before its plan was done, and tells.
+func (r *run) stop(s record.Stop, records []record.Record) {
+	w := r.manifest.Workloads[r.workloadIndex(s.Workload)]
+	for i := range records {
+		if rec := &records[i]; rec.Workload == s.Workload && rec.Phase == record.Measured && rec.Variant == r.variants[0].name {
+			s.Requests++
+		}
+	}
+	if w.Planned > 0 {
+		s.Unsent = max(0, w.Planned-s.Requests) * int64(len(r.variants))
+	}
+	for _, v := range r.variants {
+		s.Saved += time.Duration(float64(v.plans[s.Workload].For()) * float64(s.Planned-s.Blocks) / float64(s.Planned))
+	}
+	r.manifest.Stops = append(r.manifest.Stops, s)
+	if s.Look > 0 {
+		r.opts.Notice("%s stops early, at look %d of %d: %s", s.Workload, s.Look, s.Looks, s.Why)
+	}
+}
