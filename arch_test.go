@@ -19,7 +19,7 @@ var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
 	{"stat/agree", "stat/anytime", "stat/compare", "stat/screen"},
 	{"workload", "contract", "check", "llm", "engine"},
-	{"load", "sim", "report", "interop", "ask"},
+	{"load", "sim", "report", "interop", "judge", "ask"},
 	{"bench", "audit", "notify"},
 	{"cmd/assay", "scripts/bench-client", "scripts/errorrates"},
 }

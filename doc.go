@@ -50,6 +50,9 @@
 //     clauses; live rules with actions and their recovery.
 //   - Verdict, Grade: pass, fail or inconclusive (the zero value), with a reason
 //     and the evidence of each clause.
+//   - Judge, Criterion, Mark: a model that is asked for a verdict from a closed menu;
+//     what it is asked; what came of it, which may be no verdict but is then no
+//     number either.
 //   - Certificate: the load client's own health, second by second; an unfit
 //     client makes a run invalid and its verdict inconclusive.
 //   - Ceiling: the highest rate of a Shape (sizes of requests and answers) at which
