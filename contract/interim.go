@@ -81,21 +81,33 @@ func (j *judge) interim(workload string) Interim {
 	return Interim{Of: 1} // of a run that may stop, but nobody says where this workload stands
 }
 
+// orNil is what a result tells of its look: nothing if it is the only one.
+func (i Interim) orNil() *Interim {
+	if i.Of <= 0 {
+		return nil
+	}
+	return &i
+}
+
 // early takes back what the rest of the run could still change: what was not
-// estimated, but is a fact of all of it, and a pass on each value of a label, of
-// which others may come.
+// estimated, but is a fact of all of it.
 func (x *trial) early(i Interim, grade Grade, why string) (Grade, string) {
 	q := x.clause.Need.Quantity
 	grows := q.Stat != "min"                                   // rather than shrinks
 	settled := (grade == Fail) == (grows == x.Compare.upper()) // a fact is never held against a baseline
-	switch {
-	case i.last() || grade == Inconclusive:
-	case q.fact() && !settled:
-		return Inconclusive, fmt.Sprintf("%s so far; it is a fact of the whole run, which is not over", why)
-	case grade == Pass && x.terms.by != "":
-		return Inconclusive, fmt.Sprintf("%s so far; the run is not over, and other values of %s may come", why, x.terms.by)
+	if i.last() || grade == Inconclusive || !q.fact() || settled {
+		return grade, why
 	}
-	return grade, why
+	return Inconclusive, why + " so far; it is a fact of the whole run, which is not over"
+}
+
+// anyValue takes back a pass on a value of a label before the end: other values of it
+// may come.
+func (j *judge) anyValue(r Result, by string) Result {
+	if by != "" && r.Grade == Pass && !j.interim(r.Workload).last() {
+		r.Grade, r.Reason = Inconclusive, fmt.Sprintf("%s so far; the run is not over, and other values of %s may come", r.Reason, by)
+	}
+	return r
 }
 
 // Settled says whether a run that may stop early has more to do, once the verdict on
@@ -110,7 +122,7 @@ func (v Verdict) Settled(workload string) (over, here bool) {
 		for i := range results {
 			r := &results[i]
 			switch {
-			case len(r.Results) > 0:
+			case len(r.Results) > 0 && r.Kind != KindJoint: // a trade-off is more than its vetoes
 				look(r.Results)
 			case r.Workload != workload && r.Workload != "":
 			case r.Grade == Inconclusive: // without a workload: its requests may still come on this one

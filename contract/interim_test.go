@@ -150,6 +150,33 @@ func evidenceOf(batches ...batch) Evidence {
 	return e
 }
 
+// TestJointLooks: a trade-off is judged at the confidence of its look, and states the
+// error rate of all of them.
+func TestJointLooks(t *testing.T) {
+	c := traded(t, `
+objectives:
+  - {of: p50(ttft), better: lower, weight: 1}
+  - {of: p50(tpot), better: lower, weight: 1}
+margin: 20%
+`)
+	base, cand := newBatch("baseline", "chat"), newBatch("candidate", "chat")
+	base.n, cand.n, base.sigma, cand.sigma = 400, 400, 0.3, 0.3
+	e := evidenceOf(base, cand)
+	once := Evaluate(c, e).Clauses[0]
+	e.Interim = map[string]Interim{"chat": {1, 3}}
+	first := Evaluate(c, e).Clauses[0]
+	if first.Kind != KindJoint || first.Confidence != (Interim{1, 3}).confidence(0.95) || first.Look == nil || first.WrongPass != once.WrongPass || once.Look != nil {
+		t.Errorf("%s at %v with error rates of %v, look %v; once %v", first.Kind, first.Confidence, first.WrongPass, first.Look, once.WrongPass)
+	}
+	if a, b := first.Joint.Utility, once.Joint.Utility; !(a.Lo < b.Lo && a.Hi > b.Hi) {
+		t.Errorf("at the first look [%v, %v], at the only one [%v, %v]", a.Lo, a.Hi, b.Lo, b.Hi)
+	}
+	delete(e.Interim, "chat")
+	if v := Evaluate(c, e); v.Grade != Inconclusive {
+		t.Errorf("without a look: %s (%s)", v.Grade, v.Reason)
+	}
+}
+
 // TestEarlyGrades: what the rest of the run could change is not decided before its end.
 func TestEarlyGrades(t *testing.T) {
 	quick, slow := newBatch("baseline", "chat"), newBatch("candidate", "chat")
@@ -199,8 +226,9 @@ func TestEarlyGrades(t *testing.T) {
 }
 
 func TestSettled(t *testing.T) {
+	const trade = "[{joint: {margin: %s, vetoes: [{need: p50(ttft) <= 1s}], objectives: [{of: p50(ttft), better: lower, weight: 1}, {of: p50(tpot), better: lower, weight: 1}]}}]"
 	one, other := newBatch("candidate", "chat"), newBatch("candidate", "batch")
-	one.n, other.n = 400, 400
+	one.n, other.n, one.sigma = 400, 400, 0.3
 	first, both := evidenceOf(one), evidenceOf(one, other)
 	looks := map[string]Interim{"chat": {1, 2}, "batch": {1, 2}}
 	for _, tt := range []struct {
@@ -222,8 +250,15 @@ func TestSettled(t *testing.T) {
 		{"[{need: p50(ttft) <= 1s}, {need: p50(ttft) <= 1s, where: {tier: gold}}]", first, "chat", false, false, false},
 		{"[{any: [{need: p50(ttft) <= 1s}, {need: p50(ttft) <= 100ms}]}]", first, "chat", false, false, true},
 		{"[{any: [{need: p50(ttft) <= 1s}, {need: count(failed) <= 3}]}]", first, "chat", false, false, false},
+		{fmt.Sprintf(trade, "50%"), first, "chat", false, false, true},
+		{fmt.Sprintf(trade, "1%"), first, "chat", false, false, false}, // an equal candidate passes its vetoes, and is not decided
 	} {
 		e := tt.e
+		if strings.Contains(tt.clauses, "joint") {
+			base := newBatch("baseline", "chat")
+			base.n, base.sigma = 400, 0.3
+			e.Records, e.Windows = append(slices.Clone(e.Records), base.records(source(2))...), append(slices.Clone(e.Windows), base.window())
+		}
 		if e.Interim = looks; tt.unfit {
 			e.Unfit = []string{"it is not fit"}
 		}

@@ -199,9 +199,9 @@ func label(r *Result, c Clause) {
 // on judges the clause on one workload.
 func (j *judge) on(c Clause, t terms, workload string) Result {
 	if c.Joint != nil {
-		return j.joint(c, t, workload)
+		return j.anyValue(j.joint(c, t, workload), t.by)
 	}
-	return j.one(c, t, workload)
+	return j.anyValue(j.one(c, t, workload), t.by)
 }
 
 // each judges the clause on every workload that it matches, and on every value of
@@ -329,11 +329,8 @@ func (j *judge) one(c Clause, t terms, workload string) Result {
 	x := trial{clause: c, terms: t, Result: Result{
 		Kind: KindClause, Need: c.Need.String(), Scope: scopeText(workload, t.where), Workload: workload,
 		Quantity: &c.Need.Quantity, Compare: c.Need.Compare, Confidence: t.confidence,
-		Limit: &Bound{Text: c.Need.Limit.text},
+		Limit: &Bound{Text: c.Need.Limit.text}, Look: look.orNil(),
 	}}
-	if look.Of > 0 {
-		x.Look = &look
-	}
 	if !c.Need.Quantity.fact() && decisive(whole) { // over all looks
 		x.WrongPass = math.Round((1-whole)*1e12) / 1e12
 		x.WrongFail = x.WrongPass

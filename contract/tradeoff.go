@@ -57,9 +57,11 @@ type Point struct {
 
 // joint judges a joint clause on one workload.
 func (j *judge) joint(c Clause, t terms, workload string) Result {
-	r := Result{Kind: KindJoint, Scope: scopeText(workload, t.where), Workload: workload, Confidence: t.confidence}
 	inner := t
 	inner.on, inner.by, inner.inGroup = Names{workload}, "", true
+	look, whole := j.interim(workload), t.confidence
+	t.confidence = look.confidence(whole)
+	r := Result{Kind: KindJoint, Scope: scopeText(workload, t.where), Workload: workload, Confidence: t.confidence, Look: look.orNil()}
 	var grades []Grade
 	for _, v := range c.Joint.Vetoes {
 		res := j.clause(v, inner)
@@ -72,8 +74,8 @@ func (j *judge) joint(c Clause, t terms, workload string) Result {
 	if veto := Worst(append(grades, Pass)...); veto != Pass && r.Grade == veto {
 		r.Reason = "veto: " + worstReason(r.Results, veto)
 	}
-	if decisive(t.confidence) {
-		wrong := math.Round((1-t.confidence)*1e12) / 1e12
+	if decisive(whole) { // over all looks
+		wrong := math.Round((1-whole)*1e12) / 1e12
 		r.WrongPass, r.WrongFail = unionBound(append(slices.Clone(r.Results), Result{WrongPass: wrong, WrongFail: wrong}), len(r.Results)+1)
 	}
 	return r
