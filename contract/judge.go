@@ -415,7 +415,7 @@ func (x *trial) missing() string {
 	switch limit := need.Limit; {
 	case limit.Baseline && !x.has:
 		return "no baseline in this run"
-	case limit.Previous > 0:
+	case limit.Previous > 0, limit.Windows > 0:
 		return fmt.Sprintf("%s is about live traffic: a run is judged as a whole, and has nothing before it", limit.yardstick())
 	case limit.Reference && !x.has:
 		return fmt.Sprintf("the contract registers no reference for %s", registeredKey(need.Quantity, x.Workload))

@@ -73,6 +73,15 @@ func (l *linter) liveLeaf(rule, c *Clause, at *config.Node, t terms, what string
 	if d := time.Duration(rule.Live.For); w.For > 0 && w.For < d && what == "the clause" {
 		l.report(CodeWindow, at, c.ID, 0, fmt.Sprintf("the window of %s is shorter than for: %s, so most of what must be violated is never looked at together", w, config.Duration(d)), "write a window of "+config.Duration(d).String()+" or more")
 	}
+	if n := c.Need.Limit.Windows; n > 0 {
+		switch span := time.Duration(2*n) * w.For; {
+		case w.For == 0:
+			l.report(CodeWindow, at, c.ID, c.Need.at.limit, fmt.Sprintf("%s is of windows of time, and this one is of requests", c.Need.Limit), "write window: 5m")
+			return
+		case span > maxWindow || w.For > maxWindow:
+			l.report(CodeWindow, at, c.ID, c.Need.at.limit, fmt.Sprintf("%s looks back over twice %d windows of %s; the limit is %s", c.Need.Limit, n, w, config.Duration(maxWindow)), "write a shorter window, or fewer")
+		}
+	}
 	if rule.Live.Judge == "point" && t.min == 0 && w.Requests == 0 && q.Stat != "count" {
 		l.report(CodeFew, at, c.ID, 0, "a point estimate of a few requests is noise, and nothing says how many it takes", "write min: 300, or judge by bound")
 	}
@@ -188,7 +197,7 @@ func (l *linter) previous(c *Clause, at *config.Node, t terms) {
 		return
 	}
 	l.each(c, at, t, func(leaf *Clause, n *config.Node, _ terms) {
-		if lim := leaf.Need.Limit; lim.Previous > 0 {
+		if lim := leaf.Need.Limit; lim.Previous > 0 || lim.Windows > 0 {
 			l.report(CodeLive, n, leaf.ID, leaf.Need.at.limit, fmt.Sprintf("%s is about live traffic, and the clause has no live rule", lim.yardstick()), "write live: {do: [page]}, or a limit such as baseline * 1.05")
 		}
 	})

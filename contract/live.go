@@ -193,10 +193,10 @@ func (c *Clause) leave() Clause {
 	return halved(*c)
 }
 
-// halved halves each margin to a yardstick.
+// halved halves each margin to a yardstick, and the reach of each fence.
 func halved(c Clause) Clause {
 	if l := &c.Need.Limit; l.relative() {
-		l.Factor, l.Value = 1+(l.Factor-1)/2, l.Value/2
+		l.Factor, l.Value, l.Reach = 1+(l.Factor-1)/2, l.Value/2, l.Reach/2
 		l.text = l.yardstick()
 		switch {
 		case l.Factor != 1:

@@ -56,11 +56,13 @@ func (c Compare) holds(x, limit float64) bool {
 }
 
 // Limit is the right-hand side of a need: a quantity, or a yardstick times Factor
-// plus Value. At most one of Baseline, Reference and Previous is set.
+// plus Value. At most one of Baseline, Reference, Previous and Windows is set.
 type Limit struct {
 	Baseline  bool          // the yardstick is the baseline in the same run or window
 	Reference bool          // it is the value that the contract registers
 	Previous  time.Duration // it is the candidate itself, over so long before the window
+	Windows   int           // the limit is Tukey's fence around the candidate's last so many windows
+	Reach     float64       // of the fence, in interquartile ranges
 	Factor    float64       // of the yardstick; 1 unless the limit is `baseline * F`
 	Value     float64       // absolute, or added to the yardstick; in the unit of the quantity
 	text      string
@@ -79,6 +81,8 @@ func (l Limit) yardstick() string {
 		return "reference"
 	case l.Previous > 0:
 		return "previous(" + config.Duration(l.Previous).String() + ")"
+	case l.Windows > 0:
+		return fmt.Sprintf("tukey(%d, %s)", l.Windows, trim(l.Reach, 6))
 	}
 	return ""
 }
@@ -335,6 +339,9 @@ func (p *parser) relative(n *Need) error {
 		return nil
 	}
 	op, column := p.text[p.at], p.column()
+	if l.Windows > 0 {
+		return p.fault(column, fmt.Sprintf("expected the end after %s, found %s", base, p.found()), "change the second number to move the fence")
+	}
 	switch op {
 	case '*':
 		p.at++
@@ -376,9 +383,11 @@ func (p *parser) yardstick(n *Need) error {
 		n.Limit.Reference = true
 	case "previous":
 		return p.previous(n)
+	case "tukey":
+		return p.tukey(n)
 	default:
 		hint := "a limit is a quantity such as 800ms, or baseline * 1.05, or baseline + 0.5 points"
-		if near, ok := nearest(strings.ToLower(word), []string{"baseline", "reference", "previous"}); ok {
+		if near, ok := nearest(strings.ToLower(word), []string{"baseline", "reference", "previous", "tukey"}); ok {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
 		return p.fault(n.at.limit, fmt.Sprintf("expected a quantity or baseline, found %q", word), hint)

@@ -385,6 +385,9 @@ func (w *watcher) leaf(c Clause, t terms, p place, point bool) look {
 		w.proofs[c.ID] = proof
 		return l
 	}
+	if why := x.fenced(); why != "" {
+		return look{blind: true, reason: why}
+	}
 	cand := x.see("candidate", w.at)
 	if why := x.gap(cand, "the candidate"); why != "" {
 		return look{blind: true, reason: why}

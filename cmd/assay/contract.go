@@ -37,13 +37,18 @@ func newLint(c *console) *cobra.Command {
 decided: a quantile with too few requests planned, a metric that nothing
 measures, a baseline that the suite does not have. What depends on the plan is
 checked only when FILE is a suite; then it also says how often each comparison is
-wrong at most, for a candidate exactly at its limit, and what it finds.`,
+wrong at most, for a candidate exactly at its limit, and what it finds. What can be
+decided and is bad advice all the same is told on standard error.`,
 		Example: "  assay contract lint suite.yaml\n  assay contract lint contract.yaml",
 		Args:    exactly(1, "a contract or a suite"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			faults, outlook, err := lint(args[0])
+			k, faults, outlook, err := lint(args[0])
 			if err != nil {
 				return usage(err)
+			}
+			advice := contract.Advise(k)
+			for _, a := range advice {
+				fmt.Fprintf(c.err, "assay: note: %v\n", a)
 			}
 			if asJSON {
 				if err := json.NewEncoder(c.out).Encode(struct {
@@ -51,7 +56,8 @@ wrong at most, for a candidate exactly at its limit, and what it finds.`,
 					File    string             `json:"file"`
 					Faults  []config.Fault     `json:"faults"`
 					Outlook []contract.Outlook `json:"outlook"`
-				}{"assay.lint/1", args[0], append([]config.Fault{}, faults...), append([]contract.Outlook{}, outlook...)}); err != nil {
+					Advice  []config.Fault     `json:"advice"`
+				}{"assay.lint/1", args[0], append([]config.Fault{}, faults...), append([]contract.Outlook{}, outlook...), append([]config.Fault{}, advice...)}); err != nil {
 					return err
 				}
 			}
@@ -86,29 +92,29 @@ func (c *console) outlook(outlook []contract.Outlook) error {
 }
 
 // lint reads a file as a suite if it has variants, else as a contract.
-func lint(file string) ([]config.Fault, []contract.Outlook, error) {
+func lint(file string) (*contract.Contract, []config.Fault, []contract.Outlook, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the contract: %w", err)
+		return nil, nil, nil, fmt.Errorf("reading the contract: %w", err)
 	}
 	if keys := config.Keys(data); slices.Contains(keys, "variants") || slices.Contains(keys, "workloads") {
 		s, err := bench.Load(file)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if s.Contract.Contract == nil {
-			return nil, nil, errors.New("the suite has no contract\n  hint: add contract: contract.yaml")
+			return nil, nil, nil, errors.New("the suite has no contract\n  hint: add contract: contract.yaml")
 		}
 		faults, err := s.Lint()
 		if err != nil || len(faults) > 0 {
-			return faults, nil, err
+			return s.Contract.Contract, faults, nil, err
 		}
 		outlook, err := s.Outlook()
-		return nil, outlook, err
+		return s.Contract.Contract, nil, outlook, err
 	}
 	k, err := readContract(file)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return contract.Lint(k, nil), nil, nil
+	return k, contract.Lint(k, nil), nil, nil
 }
