@@ -329,10 +329,16 @@ func (e *Engine) stepTime(all, decode load) time.Duration {
 	}
 	seconds := alone*e.p.decodeFactor + max(0, e.p.model.seconds(all)-alone)*e.p.prefillFactor
 	if e.p.jitter > 0 {
-		z := math.Sqrt2 * math.Erfinv(2*uniform(mix(e.p.seed^0x6a6974746572, uint64(e.stats.Steps)))-1)
+		z := normal(e.p.seed, uint64(e.stats.Steps))
 		seconds *= math.Exp(e.p.jitter*z - e.p.jitter*e.p.jitter/2) // mean 1
 	}
 	return seconds64(seconds)
+}
+
+// normal draws the jitter of a step. Folded in once, numbers that follow each other
+// would give draws that do so, too.
+func normal(seed, step uint64) float64 {
+	return math.Sqrt2 * math.Erfinv(2*uniform(mix(mix(seed^0x6a6974746572, step), step))-1)
 }
 
 // grow gives a running sequence the blocks for n more tokens.
