@@ -17,7 +17,7 @@ const module = "github.com/assay-llm/assay/"
 // commit of its own, and say why.
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
-	{"stat/agree", "stat/anytime", "stat/compare", "stat/screen"},
+	{"verify", "stat/agree", "stat/anytime", "stat/compare", "stat/screen"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"load", "sim", "report", "interop", "judge", "ask"},
 	{"bench", "audit", "notify"},
@@ -30,6 +30,8 @@ var quarantine = map[string][]string{
 	"go.yaml.in/":                 {"config"},                                                                               // one strict reader of YAML
 	"github.com/parquet-go/":      {"record"},                                                                               // one file format at rest
 	"github.com/spf13/":           {"cmd/assay"},                                                                            // packages take values, not flags
+	"github.com/abadojack/":       {"verify"},                                                                               // languages are told in one place
+	"github.com/neurosnap/":       {"verify"},                                                                               // and sentences
 	"gonum.org/":                  {"stat", "stat/agree", "stat/anytime", "stat/compare"},                                   // distributions live with statistics
 	"google.golang.org/protobuf/": {"record"},                                                                               // wire primitives of the journal
 	"math/rand":                   {},                                                                                       // math/rand/v2 with an explicit source
@@ -44,6 +46,7 @@ var pure = map[string][]string{
 	"stat/compare": {"os", "net", "time"},
 	"stat/screen":  {"os", "net", "time"},
 	"corpus":       {"os", "net", "time"},
+	"verify":       {"os", "net", "time"},
 	"workload":     {"os", "net"},
 	"contract":     {"os", "net"},
 	"check":        {"os", "net"},

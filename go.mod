@@ -3,7 +3,9 @@ module github.com/assay-llm/assay
 go 1.26.8
 
 require (
+	github.com/abadojack/whatlanggo v1.0.1
 	github.com/google/go-cmp v0.7.0
+	github.com/neurosnap/sentences v1.1.2
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
