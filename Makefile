@@ -17,7 +17,7 @@ modules := . tools scripts/mkgguf
 # In CI a result of an earlier run proves nothing.
 TESTFLAGS ?= $(if $(CI),-count=1)
 # Packages with goroutines of their own.
-RACE ?= ./record/... ./pace/... ./engine/... ./llm/... ./load/... ./sim/... ./bench/... ./cmd/...
+RACE ?= ./record/... ./pace/... ./engine/... ./llm/... ./load/... ./sim/... ./ask/... ./bench/... ./notify/... ./cmd/...
 # Packages whose tests measure: they get the machine to themselves.
 ALONE := -e /load$$ -e /bench$$ -e /cmd/assay$$
 FUZZTIME ?= 1s

@@ -191,6 +191,9 @@ func (v *view) addAmount(r *record.Record) {
 		}
 	})
 	switch {
+	case !r.Success() && !v.declared && v.known(r) && spoilt(v.metric):
+		v.N++
+		v.Over++
 	case told:
 		v.N++
 	case r.Success() && !v.declared && v.known(r):

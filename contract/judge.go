@@ -430,7 +430,14 @@ func (x *trial) missing() string {
 	if least == 0 && (need.Quantity.Stat == "max" || need.Quantity.Stat == "min") {
 		return fmt.Sprintf("a %s says nothing without a minimum of requests: the clause has no min", need.Quantity.Stat)
 	}
-	if n := int64(x.cand.counts.judged()); n < least {
+	n := int64(x.cand.counts.judged())
+	if need.Quantity.Stat == "max" || need.Quantity.Stat == "min" {
+		if valued := n - int64(x.cand.counts.Undefined+x.cand.counts.Aside); n >= least && valued < least {
+			x.Shortfall = least - valued
+			return fmt.Sprintf("only %s of %s have a %s; the clause asks for %s", count(valued, "request"), x.cand.variant, x.metric.Title, grouped(fmt.Sprint(least)))
+		}
+	}
+	if n < least {
 		x.Shortfall = least - n
 		return fmt.Sprintf("only %s of %s; the clause asks for %s", count(n, "request"), x.cand.variant, grouped(fmt.Sprint(least)))
 	}

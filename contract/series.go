@@ -17,7 +17,7 @@ import (
 // Series is no evidence. It is not changed once it was handed over.
 type Series struct {
 	N       int64     // observations, those in Over included; of amounts, requests; by Sessions, requests too
-	Over    int64     // of N: failed, or in flight for longer than Ask.Beyond, so worse than any value
+	Over    int64     // of N: failed, or in flight for longer than Ask.Beyond, so worse than any value; of amounts, failed
 	Missing int64     // not in N: should have a value and have none
 	Total   float64   // of yes-or-no metrics the number of yes, of amounts the amount
 	Seconds float64   // how much of the stretch was watched
@@ -67,11 +67,17 @@ type Observed interface {
 	Steps(from, at time.Time) []Step
 }
 
-// sample returns the values in the orientation in which worse is larger.
-func (s Series) sample(high bool) (*stat.Sample, error) {
-	values := s.Values
+// mostUnrolled is how many values a histogram, or a count, is made into at most. Of more
+// that many are taken, in the same proportions: that shows less, and never more.
+const mostUnrolled = 1 << 18
+
+// sample returns the values in the orientation in which worse is larger, and how many
+// of them are beyond any value.
+func (s Series) sample(high bool) (sample *stat.Sample, over int, err error) {
+	values, over := s.Values, int(s.Over)
 	if s.Histogram != nil && len(values) == 0 {
-		values = expand(s.Histogram)
+		scale := math.Min(1, mostUnrolled/(s.Histogram.N()+float64(s.Over)))
+		values, over = expand(s.Histogram, scale), int(math.Ceil(float64(s.Over)*scale))
 	}
 	if !high {
 		values = slices.Clone(values)
@@ -79,24 +85,56 @@ func (s Series) sample(high bool) (*stat.Sample, error) {
 			values[i] = -values[i]
 		}
 	}
-	return stat.NewSample(values, int(s.Over))
+	sample, err = stat.NewSample(values, over)
+	return sample, over, err
+}
+
+// kept is how many values the series has.
+func (s Series) kept() int64 {
+	if s.Histogram != nil && len(s.Values) == 0 {
+		return int64(math.Round(s.Histogram.N())) + s.Over
+	}
+	return int64(len(s.Values)) + s.Over
 }
 
 // expand turns a histogram into values in an order without memory: what the
 // buckets know of their order is nothing. Each value stands at the middle of its
-// bucket, at most 0.8 % off.
-func expand(h *stat.Histogram) []float64 {
+// bucket, at most 0.8 % off. Of a scale below 1 there are so much fewer of them.
+func expand(h *stat.Histogram, scale float64) []float64 {
 	var sorted []float64
+	sum := 0.0
 	for b := range h.Buckets() {
 		mid := (b.Lo + b.Hi) / 2
 		if math.IsInf(b.Hi, 1) {
 			mid = b.Lo
 		}
-		for range int(math.Round(b.Count)) {
+		sum += b.Count
+		for upTo := int(math.Round(sum * scale)); len(sorted) < upTo; {
 			sorted = append(sorted, mid)
 		}
 	}
 	return scattered(sorted)
+}
+
+// share is the share of yes of so many observations, whose order nobody told.
+func (s Series) share(confidence float64) reading {
+	n, yes := s.N, s.Total
+	if !(yes >= 0 && yes <= float64(n)) || yes != math.Trunc(yes) {
+		return none(fmt.Sprintf("%v of %d are yes", yes, n), confidence)
+	}
+	if n <= mostUnrolled {
+		z := make([]float64, n)
+		for i := range int(yes) {
+			z[len(z)-1-i] = 1
+		}
+		return reading{est: stat.Share(scattered(z), confidence)}
+	}
+	const most = 1 << 30 // more are taken for that many, rounded to either side
+	scale := math.Min(1, most/float64(n))
+	k := int(math.Round(float64(n) * scale))
+	lo, hi := stat.ExactShare(int(yes*scale), k, confidence), stat.ExactShare(int(math.Ceil(yes*scale)), k, confidence)
+	hi.Value, hi.Lo, hi.N = yes/float64(n), lo.Lo, int(n)
+	return reading{est: hi}
 }
 
 // scattered orders values by a low-discrepancy sequence (multiples of the golden
@@ -138,11 +176,7 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 		if len(s.Values) > 0 {
 			return reading{est: stat.Share(s.Values, confidence)}
 		}
-		yes := make([]float64, s.N)
-		for i := range min(int(s.Total), len(yes)) {
-			yes[len(yes)-1-i] = 1
-		}
-		return reading{est: stat.Share(scattered(yes), confidence)}
+		return s.share(confidence)
 	case "count":
 		return reading{est: exact(s.Total, int(s.N), 0, confidence)}
 	case "rate":
@@ -155,11 +189,11 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 		}
 		return reading{est: stat.Rate(s.Values, seconds, confidence)}
 	}
-	sample, err := s.sample(high)
+	sample, over, err := s.sample(high)
 	if err != nil {
 		return none(err.Error(), confidence)
 	}
-	if int64(sample.N()) != s.N && m.Name != "icl" && m.Name != "itl" || sample.N() == 0 {
+	if s.kept() != s.N && m.Name != "icl" && m.Name != "itl" || sample.N() == 0 {
 		return none("the values were not kept", confidence)
 	}
 	var r reading
@@ -173,7 +207,10 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 			r.gap = fmt.Sprintf("only %s; a mean needs %d for a bound", count(n, "value"), meanValues)
 		}
 	default:
-		r.est = ranked(sample, int(s.Over), q, high, confidence)
+		r.est = ranked(sample, over, q, high, confidence)
+	}
+	if s.kept() > int64(sample.N()) {
+		r.est.N = int(s.N)
 	}
 	if !high {
 		mirror(&r.est)

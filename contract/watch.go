@@ -409,7 +409,9 @@ type sight struct {
 	place   place
 	change  change
 	watched float64 // seconds of the window that were watched
-	length  time.Duration
+	// Of an amount the requests of the window, and how many of them failed.
+	requests, failed int64
+	length           time.Duration
 }
 
 // see asks for the series of one variant in the window that ends at to, and
@@ -431,7 +433,7 @@ func (x *sight) stretch(variant string, from, to time.Time, last int64) reading 
 	}
 	s := x.seen.See(a)
 	if variant == "candidate" && to.Equal(x.at) {
-		x.watched = s.Seconds
+		x.watched, x.requests, x.failed = s.Seconds, s.N, s.Over
 	}
 	r := s.measure(x.need.Quantity, x.metric, twoSided(x.terms.confidence), x.need.Compare.upper())
 	if r.est.N == 0 || r.gap != "" {
@@ -521,6 +523,18 @@ func (x *sight) against(cand reading) (est stat.Estimate, limit float64, why str
 	return est, limit, ""
 }
 
+// thin says why a pass of what was seen proves nothing; "" if it does.
+func (x *sight) thin(est stat.Estimate) string {
+	_, other := declaredMetric(x.metric.Name)
+	switch {
+	case x.need.Quantity.Stat == "count" && !other && max(x.terms.min, x.terms.window.Requests) == 0 && est.N < leastCount:
+		return fmt.Sprintf("a count over fewer than %d requests proves nothing", leastCount)
+	case x.metric.Amount != nil && spoilt(x.metric) && float64(x.failed) > maxFailed*float64(x.requests):
+		return fmt.Sprintf("%d of %s failed, and what was sent for them is no service", x.failed, count(x.requests, "request"))
+	}
+	return ""
+}
+
 // grade holds the estimate against the limit.
 func (x *sight) grade(est stat.Estimate, limit float64, point bool) look {
 	cmp := x.need.Compare
@@ -537,6 +551,10 @@ func (x *sight) grade(est stat.Estimate, limit float64, point bool) look {
 	if w := x.terms.window.For; l.grade == Pass && x.need.Quantity.Stat == "count" && cmp.upper() && x.watched < 0.99*w.Seconds() {
 		l.grade = Inconclusive
 		l.reason = fmt.Sprintf("only %s of the window were watched; ", config.Duration(time.Duration(x.watched)*time.Second))
+	}
+	if why := x.thin(est); l.grade == Pass && why != "" {
+		l.grade, l.blind = Inconclusive, true
+		l.reason = why + "; "
 	}
 	what, at := subject(x.need.Quantity, x.metric), ""
 	if x.need.Limit.relative() {
