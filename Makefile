@@ -64,7 +64,7 @@ arch: ## check who imports whom
 	go test $(TESTFLAGS) -run '^TestArchitecture$$' .
 
 .PHONY: test
-test: engine models python test-unit test-race test-slow test-fuzz test-engine test-models test-parquet ## every test
+test: engine models python test-unit test-race test-slow test-fuzz test-engine test-models test-python ## every test
 
 .PHONY: test-unit
 test-unit: ## the default tests
@@ -100,13 +100,24 @@ test-engine: engine ## against a real llama.cpp engine
 test-models: engine models ## with small trained models: a chat model on the real engine
 	ASSAY_MODELS=$$(scripts/models/install.sh --where) ASSAY_ENGINE=$$(scripts/engine/install.sh --where) scripts/gated.sh ASSAY_MODELS
 
-.PHONY: test-parquet
-test-parquet: python ## our files in DuckDB, pandas and Polars
+.PHONY: test-python
+test-python: python ## our files in DuckDB, pandas and Polars, our scores beside sacrebleu
 	ASSAY_PYTHON=$$(scripts/python/install.sh | tail -n 1) scripts/gated.sh ASSAY_PYTHON
 
 .PHONY: bench
 bench: ## the benchmarks; BENCH selects, COUNT repeats
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
+
+PAIRS ?= 10000
+SEED ?= 1
+.PHONY: scores-oracle
+scores-oracle: python ## PAIRS random texts scored by sacrebleu and rouge_score; ten minutes
+	ASSAY_PYTHON=$$(scripts/python/install.sh | tail -n 1) ASSAY_PAIRS=$(PAIRS) ASSAY_PAIRS_SEED=$(SEED) \
+	go test -count=1 -v -timeout 24h -run '^TestScoresOfRandomTexts$$' ./overlap
+
+.PHONY: bench-scores
+bench-scores: python ## our scores beside sacrebleu and rouge_score, as ratios of CPU time
+	go run ./scripts/overlap -python "$$(scripts/python/install.sh | tail -n 1)"
 
 .PHONY: bench-client
 bench-client: ## the load client against its goals, in about two minutes; quiet machine wanted

@@ -18,10 +18,11 @@ const module = "github.com/assay-llm/assay/"
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
 	{"verify", "stat/agree", "stat/anytime", "stat/compare", "stat/screen"},
+	{"overlap"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"load", "sim", "report", "interop", "judge", "ask"},
 	{"bench", "audit", "notify"},
-	{"cmd/assay", "scripts/bench-client", "scripts/errorrates"},
+	{"cmd/assay", "scripts/bench-client", "scripts/errorrates", "scripts/overlap"},
 }
 
 // quarantine maps a dependency to the only packages that may import it, and why.
@@ -47,6 +48,7 @@ var pure = map[string][]string{
 	"stat/screen":  {"os", "net", "time"},
 	"corpus":       {"os", "net", "time"},
 	"verify":       {"os", "net", "time"},
+	"overlap":      {"os", "net", "time"},
 	"workload":     {"os", "net"},
 	"contract":     {"os", "net"},
 	"check":        {"os", "net"},

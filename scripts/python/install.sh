@@ -11,7 +11,7 @@ if ! "$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/de
     echo "python: $python with version 3.11 or newer and its venv module is needed; set PYTHON to another one" >&2
     exit 3
 fi
-key=$( (cat requirements.txt; "$python" -c 'import sys; print(sys.version, sys.base_prefix)') | sha256sum | cut -c1-16)
+key=$( (cat requirements.txt sources.txt; "$python" -c 'import sys; print(sys.version, sys.base_prefix)') | sha256sum | cut -c1-16)
 dir=$cache/python/$key
 
 if [[ ! -d $dir ]]; then
@@ -19,8 +19,10 @@ if [[ ! -d $dir ]]; then
     tmp=$(mktemp -d "$cache/python/.tmp.XXXXXX")
     trap 'rm -rf "$tmp"' EXIT
     "$python" -m venv "$tmp"
-    # Wheels only: nothing is built, and no script of a package runs.
+    # Wheels: nothing is built, and no script of a package runs.
     "$tmp/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary :all: --require-hashes -r requirements.txt >&2
+    # One comes as source only. What builds it is pinned too, by the line above.
+    "$tmp/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation --require-hashes -r sources.txt >&2
     chmod 755 "$tmp"
     # Somebody else may have been faster: theirs is as good.
     mv -T "$tmp" "$dir" 2>/dev/null || [[ -d $dir ]]
