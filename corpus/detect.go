@@ -104,6 +104,10 @@ func kindOf(row []byte) (kind string, id bool, err error) {
 		return unknownKind, false, err
 	case has["conversations"]:
 		return "sharegpt", false, nil
+	case has["prompt"] && has["instruction_id_list"]:
+		return "ifeval", false, nil
+	case has["question"] && has["answer"]:
+		return "qa", false, nil
 	case has["prompt"], has["messages"] && (has["expect"] || has["labels"]):
 		return "assay", false, nil
 	case has["body"], has["messages"] && (has["model"] || has["custom_id"]):
@@ -113,7 +117,7 @@ func kindOf(row []byte) (kind string, id bool, err error) {
 	}
 	return unknownKind, false, &syntaxError{
 		at: -1, what: "unknown kind of row: its keys are " + strings.Join(names, ", "),
-		hint: `a row needs "prompt" or "messages" (assay), "conversations" (sharegpt) or "messages" (openai)`,
+		hint: `a row needs "prompt" or "messages" (assay), "conversations" (sharegpt), "messages" (openai), "question" and "answer" (qa) or "instruction_id_list" (ifeval)`,
 	}
 }
 

@@ -17,6 +17,10 @@
 //     request logs have it, or one line of a batch file {"custom_id", "body"}. A
 //     last assistant message becomes Expect. Other keys are ignored.
 //
+// Two more are sets of questions with answers for checks: "qa" with {"question",
+// "answer"}, of which GSM8K's result after "####" is what is expected, and "ifeval"
+// with the rows of that benchmark.
+//
 // Imported text is hostile until proven otherwise. The reader is a strict JSON
 // reader of its own: invalid UTF-8, lone surrogates, repeated keys, trailing
 // bytes and nesting beyond 64 levels are faults, not repairs, and nothing is

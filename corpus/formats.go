@@ -18,12 +18,14 @@ const (
 	maxTokens   = 1 << 30
 )
 
-var formatNames = []string{"assay", "sharegpt", "openai", "azure", "burstgpt", "mooncake", "servegen"}
+var formatNames = []string{"assay", "sharegpt", "openai", "qa", "ifeval", "azure", "burstgpt", "mooncake", "servegen"}
 
 var formats = map[string]func(*cursor) (Case, error){
 	"assay":    assayCase,
 	"sharegpt": shareGPTCase,
 	"openai":   openAICase,
+	"qa":       qaCase,
+	"ifeval":   ifevalCase,
 }
 
 func bad(hint, format string, args ...any) error {
@@ -187,6 +189,82 @@ func openAICase(c *cursor) (Case, error) {
 		got.Messages = got.Messages[:n]
 	}
 	return got, asked(got.Messages)
+}
+
+// qaCase reads a question with its answer. GSM8K's answers show the way and have the
+// result behind four hashes.
+func qaCase(c *cursor) (Case, error) {
+	var got Case
+	var question string
+	has := map[string]bool{}
+	err := c.object(func(key string) (err error) {
+		has[key] = true
+		switch key {
+		case "id":
+			got.ID, err = c.id()
+		case "question":
+			question, err = c.text()
+		case "answer":
+			got.Expect, err = c.text()
+		case "labels":
+			got.Labels, err = c.labels()
+		default:
+			err = c.skip()
+		}
+		return err
+	})
+	if err != nil {
+		return Case{}, err
+	}
+	if !has["question"] || !has["answer"] {
+		return Case{}, bad(`rows are {"question": …, "answer": …}`, "a case needs a question and an answer")
+	}
+	if _, result, ok := strings.Cut(got.Expect, "#### "); ok {
+		got.Expect = strings.TrimSpace(result)
+	}
+	got.Messages = []Message{{Role: "user", Content: question}}
+	return got, asked(got.Messages)
+}
+
+// ifevalCase reads a row of IFEval. What is expected is its instructions, as the row
+// has them: {"instruction_id_list": […], "kwargs": […]}.
+func ifevalCase(c *cursor) (Case, error) {
+	var got Case
+	var prompt, ids, kwargs string
+	err := c.object(func(key string) (err error) {
+		switch key {
+		case "key":
+			got.ID, err = c.id()
+		case "prompt":
+			prompt, err = c.text()
+		case "instruction_id_list":
+			ids, err = c.raw()
+		case "kwargs":
+			kwargs, err = c.raw()
+		default:
+			err = c.skip()
+		}
+		return err
+	})
+	if err != nil {
+		return Case{}, err
+	}
+	if ids == "" || kwargs == "" {
+		return Case{}, bad(`rows are {"key": …, "prompt": …, "instruction_id_list": […], "kwargs": […]}`, "a case needs instructions and their arguments")
+	}
+	got.Expect = `{"instruction_id_list":` + ids + `,"kwargs":` + kwargs + `}`
+	got.Messages = []Message{{Role: "user", Content: prompt}}
+	return got, asked(got.Messages)
+}
+
+// raw returns a list as it is written.
+func (c *cursor) raw() (string, error) {
+	if c.peek() != '[' {
+		return "", c.fail(c.pos, "want a list, got %s", c.kind())
+	}
+	at := c.pos
+	err := c.skip()
+	return string(c.data[at:c.pos]), err
 }
 
 // request reads an object with messages; outer says that it may be a line of a

@@ -89,6 +89,14 @@ func FuzzReadOpenAI(f *testing.F) {
 		`{"custom_id": "q", "body": {"max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}}`)
 }
 
+func FuzzReadQA(f *testing.F) {
+	fuzzFormat(f, "qa", `{"question": "2+2?", "answer": "#### 4"}`, `{"id": 1, "question": "q", "answer": "", "labels": {"k": "v"}}`)
+}
+
+func FuzzReadIFEval(f *testing.F) {
+	fuzzFormat(f, "ifeval", `{"key": 1, "prompt": "p", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{"a": null}]}`)
+}
+
 func FuzzReadAny(f *testing.F) { fuzzFormat(f, "", `{"prompt": "a"}`, `{"conversations": []}`) }
 
 // FuzzJSON holds our reader of JSON against the standard library's: it accepts

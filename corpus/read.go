@@ -45,7 +45,7 @@ func (f *Fault) Error() string {
 }
 
 // Read imports a set. Name is the file's name, for messages and for Set.Name.
-// Format is assay, sharegpt or openai, or that of a trace: azure, burstgpt,
+// Format is assay, sharegpt, openai, qa or ifeval, or that of a trace: azure, burstgpt,
 // mooncake or servegen; "" takes the format from the first rows, but that of an
 // archive (servegen) must be given. The error is a *[Fault],
 // several of them joined, or an error of r.

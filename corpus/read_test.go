@@ -70,6 +70,14 @@ func TestReadFormats(t *testing.T) {
 			[]Case{{ID: "row-1", Messages: user("Hi")}},
 		},
 		{
+			"questions with answers", `{"question": "2+2?", "answer": "Two and two. #### 4\n"}` + "\n" + `{"question": "Capital?", "answer": "Paris", "id": "x", "more": [1]}`, "qa",
+			[]Case{{ID: "row-1", Messages: user("2+2?"), Expect: "4"}, {ID: "x", Messages: user("Capital?"), Expect: "Paris"}},
+		},
+		{
+			"ifeval", `{"key": 1000, "prompt": "Be short.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}`, "ifeval",
+			[]Case{{ID: "1000", Messages: user("Be short."), Expect: `{"instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}`}},
+		},
+		{
 			"openai fine-tuning", `{"messages": [{"role": "developer", "content": "d"}, {"role": "user", "content": "Hi", "name": "ann"}, {"role": "assistant", "content": "Ho", "weight": 1, "tool_calls": null}]}`, "openai",
 			[]Case{{ID: "row-1", Messages: []Message{{"developer", "d"}, {"user", "Hi"}}, Expect: "Ho"}},
 		},
@@ -103,12 +111,12 @@ func TestReadFaults(t *testing.T) {
 		{"empty file", "", "", "x.jsonl: no cases: the file is empty\n  hint: write one JSON object a line, for example {\"prompt\": \"What is a prefix cache?\"}"},
 		{"blank file", "\ufeff \n\r\n", "", "x.jsonl: no cases: the file is empty\n  hint: write one JSON object a line, for example {\"prompt\": \"What is a prefix cache?\"}"},
 		{"empty list", "[ ]", "assay", "x.jsonl: no cases: the file is empty\n  hint: write one JSON object a line, for example {\"prompt\": \"What is a prefix cache?\"}"},
-		{"unknown format", "{}", "alpaca", "x.jsonl: unknown format \"alpaca\"\n  hint: formats are assay, sharegpt, openai, azure, burstgpt, mooncake, servegen"},
+		{"unknown format", "{}", "alpaca", "x.jsonl: unknown format \"alpaca\"\n  hint: formats are assay, sharegpt, openai, qa, ifeval, azure, burstgpt, mooncake, servegen"},
 		{"gzip", "\x1f\x8b\x08", "", "x.jsonl:1: the file is compressed with gzip\n  hint: decompress it first: gunzip -k"},
 		{"zstd", "\x28\xb5\x2f\xfd", "", "x.jsonl:1: the file is compressed with zstd\n  hint: decompress it first: zstd -d"},
 		{"UTF-16", "\xff\xfe{\x00", "", "x.jsonl:1: the file is UTF-16\n  hint: convert it first: iconv -f utf-16 -t utf-8"},
 		{"parquet", "PAR1", "", "x.jsonl:1: the file is in Parquet format\n  hint: export it as JSON Lines first"},
-		{"unknown rows", `{"question": "2+2?", "answer": "4"}`, "", "x.jsonl:1: unknown kind of row: its keys are \"question\", \"answer\"\n  hint: a row needs \"prompt\" or \"messages\" (assay), \"conversations\" (sharegpt) or \"messages\" (openai)"},
+		{"unknown rows", `{"ask": "2+2?", "tell": "4"}`, "", "x.jsonl:1: unknown kind of row: its keys are \"ask\", \"tell\"\n  hint: a row needs \"prompt\" or \"messages\" (assay), \"conversations\" (sharegpt), \"messages\" (openai), \"question\" and \"answer\" (qa) or \"instruction_id_list\" (ifeval)"},
 		{"no object", `"prompt"`, "", "x.jsonl:1: column 1: want an object, got a string"},
 		{"CSV", "id,prompt\n1,hello\n", "", "x.jsonl:1: column 1: want an object, got 'i'"},
 		{"second line", "{\"prompt\": \"a\"}\n{\"prompt\": 5}\n", "", "x.jsonl:2: column 12: want a string, got a number"},
@@ -376,9 +384,9 @@ func TestReadPublicSets(t *testing.T) {
 		t.Skipf("public data sets are not here: %v", err)
 	}
 	defer f.Close()
-	_, err = Read("gsm8k_test.jsonl", f, "")
-	if err == nil || !strings.HasPrefix(err.Error(), `gsm8k_test.jsonl:1: unknown kind of row: its keys are "question", "answer"`) {
-		t.Errorf("raw GSM8K: got %v, want a fault that names its keys", err)
+	raw, err := Read("gsm8k_test.jsonl", f, "")
+	if err != nil || raw.Format != "qa" || len(raw.Cases) != 1319 || raw.Cases[0].Expect != "18" || len(raw.Faults) != 0 {
+		t.Errorf("raw GSM8K: %v; want 1,319 cases of format qa, of which the first expects 18", err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		t.Fatal(err)

@@ -491,7 +491,7 @@ func (ps *problems) replayable(s *Spec) {
 }
 
 // setFormats are the formats of Prompts.Format that hold texts.
-var setFormats = []string{"assay", "sharegpt", "openai"}
+var setFormats = []string{"assay", "sharegpt", "openai", "qa", "ifeval"}
 
 // lengths judges how long answers and prefixes are.
 func (ps *problems) lengths(s *Spec) {

@@ -63,7 +63,7 @@ type Arrivals struct {
 type Prompts struct {
 	Synthetic Length `yaml:"synthetic" doc:"text of common words, of so many tokens"`
 	File      string `yaml:"file" doc:"a set of cases (JSON Lines, or a JSON list), or a trace: lengths, and blocks that prompts share"`
-	Format    string `yaml:"format" oneof:"assay,sharegpt,openai,azure,burstgpt,mooncake,servegen" doc:"format of the file; found out by default"`
+	Format    string `yaml:"format" oneof:"assay,sharegpt,openai,qa,ifeval,azure,burstgpt,mooncake,servegen" doc:"format of the file; found out by default"`
 	Order     string `yaml:"order" oneof:"shuffled,sequential" doc:"order of the cases; shuffled by default, anew for each round through the set. A replay keeps that of the trace"`
 }
 
