@@ -64,7 +64,7 @@ arch: ## check who imports whom
 	go test $(TESTFLAGS) -run '^TestArchitecture$$' .
 
 .PHONY: test
-test: engine models python test-unit test-race test-slow test-fuzz test-engine test-models test-python ## every test
+test: engine models python test-unit test-race test-slow test-fuzz test-engine test-models test-python test-postgres ## every test
 
 .PHONY: test-unit
 test-unit: ## the default tests
@@ -103,6 +103,11 @@ test-models: engine models ## with small trained models: a chat model on the rea
 .PHONY: test-python
 test-python: python ## our files in DuckDB, pandas and Polars, our scores beside sacrebleu
 	ASSAY_PYTHON=$$(scripts/python/install.sh | tail -n 1) scripts/gated.sh ASSAY_PYTHON
+
+.PHONY: test-postgres
+test-postgres: ## the registry of baselines on a real PostgreSQL
+	@scripts/postgres/install.sh >/dev/null
+	scripts/postgres/run.sh scripts/gated.sh ASSAY_POSTGRES
 
 .PHONY: bench
 bench: ## the benchmarks; BENCH selects, COUNT repeats

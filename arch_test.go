@@ -20,6 +20,7 @@ var floors = [][]string{
 	{"verify", "stat/agree", "stat/anytime", "stat/compare", "stat/screen"},
 	{"overlap"},
 	{"workload", "contract", "check", "llm", "engine"},
+	{"baseline"},
 	{"load", "sim", "report", "interop", "judge", "ask"},
 	{"bench", "audit", "notify"},
 	{"cmd/assay", "scripts/bench-client", "scripts/errorrates", "scripts/overlap"},
@@ -34,9 +35,13 @@ var quarantine = map[string][]string{
 	"github.com/abadojack/":       {"verify"},                                                                               // languages are told in one place
 	"github.com/neurosnap/":       {"verify"},                                                                               // and sentences
 	"gonum.org/":                  {"stat", "stat/agree", "stat/anytime", "stat/compare"},                                   // distributions live with statistics
-	"google.golang.org/protobuf/": {"record"},                                                                               // wire primitives of the journal
-	"math/rand":                   {},                                                                                       // math/rand/v2 with an explicit source
-	"k8s.io/":                     {},                                                                                       // the CLI must not carry it
+	"database/sql":                {"baseline"},                                                                             // one registry
+	"modernc.org/":                {"baseline"},
+	"github.com/jackc/":           {"baseline"},
+	"github.com/pressly/":         {"baseline"},
+	"google.golang.org/protobuf/": {"record"}, // wire primitives of the journal
+	"math/rand":                   {},         // math/rand/v2 with an explicit source
+	"k8s.io/":                     {},         // the CLI must not carry it
 }
 
 // pure packages take values and return values: no files, no clock, no wire.

@@ -53,6 +53,15 @@
 //   - Judge, Criterion, Mark: a model that is asked for a verdict from a closed menu;
 //     what it is asked; what came of it, which may be no verdict but is then no
 //     number either.
+//   - Registry, Snapshot: what earlier runs measured, appended and never changed;
+//     what one run found of one variant, with intervals, and of which Key (workload,
+//     model family, precision, engine, hardware class), across which nothing is
+//     compared.
+//   - Anchor: the snapshot of a key that stays while baselines roll on, so that a
+//     slow drift is found by its distance from there.
+//   - Delta, Gate: the change of a run since the baseline and since the anchor; one
+//     demand on it, which blocks, or marks the candidate.
+//   - Screen: a look at the history that says what is unusual, and decides nothing.
 //   - Certificate: the load client's own health, second by second; an unfit
 //     client makes a run invalid and its verdict inconclusive.
 //   - Ceiling: the highest rate of a Shape (sizes of requests and answers) at which

@@ -124,12 +124,15 @@ func (c *counter) add(l Label, fired, undecided bool) {
 }
 
 func (c *counter) tally() Tally {
-	share := func(fired []bool) *Figure {
-		if len(fired) == 0 {
-			return nil
-		}
-		k := len(slices.DeleteFunc(slices.Clone(fired), func(f bool) bool { return !f }))
-		return &Figure{stat.ExactShare(k, len(fired), 0.95)}
+	return Tally{c.runs, c.fired, c.undecided, ShareOf(c.good), ShareOf(c.bad)}
+}
+
+// ShareOf is the share of runs in which something fired, with the exact 95 %
+// interval of Clopper and Pearson; nil of no run.
+func ShareOf(fired []bool) *Figure {
+	if len(fired) == 0 {
+		return nil
 	}
-	return Tally{c.runs, c.fired, c.undecided, share(c.good), share(c.bad)}
+	k := len(slices.DeleteFunc(slices.Clone(fired), func(f bool) bool { return !f }))
+	return &Figure{stat.ExactShare(k, len(fired), 0.95)}
 }

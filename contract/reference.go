@@ -3,6 +3,7 @@ package contract
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -23,7 +24,31 @@ type Registered struct {
 	Quantity Quantity
 	Workload string  // "": any
 	Value    float64 // in the unit of the quantity
-	text     string
+
+	// Figures are the value with its intervals, at one confidence each, where who
+	// registered it kept them; nil: the value is taken as exact.
+	Figures []stat.Estimate
+
+	text string
+}
+
+// at is the value with the least wide interval whose confidence is at least that.
+func (v Registered) at(confidence float64) stat.Estimate {
+	if len(v.Figures) == 0 {
+		return registeredEstimate(v.Value, confidence)
+	}
+	best, most := stat.Estimate{}, 0.0
+	for _, e := range v.Figures {
+		if e.Confidence >= confidence-1e-9 && (best.Confidence == 0 || e.Confidence < best.Confidence) {
+			best = e
+		}
+		most = max(most, e.Confidence)
+	}
+	if best.Confidence == 0 {
+		why := fmt.Sprintf("its interval is registered at %s at most, and the clause asks for %s", percentage((1+most)/2), percentage((1+confidence)/2))
+		return none(why, confidence).est
+	}
+	return best
 }
 
 func registeredKey(q Quantity, workload string) string {
@@ -157,9 +182,28 @@ func (x *trial) refer(j *judge) {
 	if x.has = ok; !ok {
 		return
 	}
-	x.b.est = registeredEstimate(v.Value, x.two())
+	x.b.est = v.at(x.two())
 	x.Baseline = &Figure{x.b.est}
-	x.note("the registered value is taken as exact: how far off it is, this run cannot tell")
+	if len(v.Figures) == 0 {
+		x.note("the registered value is taken as exact: how far off it is, this run cannot tell")
+	}
+}
+
+// Against holds a candidate's estimate against a registered one, both of the
+// need's quantity and in its unit, as [Evaluate] does with the records of the
+// candidate: the change, and what it shows of the need. A need that refers to no
+// yardstick is inconclusive.
+func (n Need) Against(candidate, registered stat.Estimate) (stat.Estimate, Grade) {
+	_, unit, err := n.Quantity.metric()
+	if err != nil || !n.Limit.relative() {
+		return stat.Estimate{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1)}, Inconclusive
+	}
+	kind, limit := changeOf(n.Limit, unit)
+	diff := stat.Difference(candidate, registered)
+	if kind == ChangeRatio {
+		diff = stat.Ratio(candidate, registered)
+	}
+	return diff, decide(n.Compare, diff, limit)
 }
 
 func registeredEstimate(v, confidence float64) stat.Estimate {

@@ -1,8 +1,10 @@
 package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/stat"
@@ -26,6 +28,19 @@ type Verdict struct {
 	WrongFail  float64  `json:"wrong_fail,omitempty"` // how often a candidate with every quantity exactly at its limit fails, at most (union bound)
 	Clauses    []Result `json:"clauses"`
 	Unfit      []string `json:"unfit,omitempty"` // why the whole run proves nothing; any of them makes every grade inconclusive
+}
+
+// With is the verdict with more results beside its clauses; the worst of all
+// decides. A zero verdict becomes that of these results alone.
+func (v Verdict) With(more ...Result) Verdict {
+	if len(more) == 0 {
+		return v
+	}
+	v.Schema, v.Confidence = Schema, cmp.Or(v.Confidence, DefaultConfidence)
+	v.Clauses = append(slices.Clone(v.Clauses), more...)
+	v.Grade, v.Reason = summary(v.Clauses, v.Unfit)
+	v.WrongPass, v.WrongFail = unionBound(v.Clauses, len(v.Clauses))
+	return v
 }
 
 // Kind says what a Result is about.
@@ -53,7 +68,8 @@ type Result struct {
 	Workload string `json:"workload,omitempty"` // the workload judged, when it is one
 	Severity string `json:"severity,omitempty"` // as the contract has it; it softens no grade
 	Grade    Grade  `json:"grade"`
-	Reason   string `json:"reason"` // why, in words, with figures
+	Reason   string `json:"reason"`         // why, in words, with figures
+	Mark     string `json:"mark,omitempty"` // what a clause that only marks puts on the candidate: high-risk
 
 	Quantity   *Quantity   `json:"quantity,omitempty"`
 	Compare    Compare     `json:"compare,omitempty"`
