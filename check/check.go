@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/assay-llm/assay/record"
@@ -59,6 +60,29 @@ func (v Value) Bounds() (least, most float64, ok bool) {
 		return 0, 1, true
 	}
 	return v.Least, v.Most, v.Least < v.Most
+}
+
+// Metric returns the value as contracts and reports know it.
+func (v Value) Metric(check string) record.Metric {
+	m := record.Metric{Name: check + "." + v.Name, Title: cmp.Or(v.Title, v.Name), Unit: cmp.Or(v.Unit, record.Points), Doc: v.Doc, Higher: v.Higher, Indicator: v.YesNo, Check: check}
+	if v.YesNo {
+		m.Unit = record.Proportion
+	}
+	if least, most, ok := v.Bounds(); ok {
+		m.Least, m.Most = least, most
+	}
+	return record.Written(m)
+}
+
+// Metrics returns the values that a declared check writes.
+func (d Declared) Metrics() (out []record.Metric) {
+	if d.Check.Values == nil {
+		return nil
+	}
+	for _, v := range d.Check.Values(d.Config) {
+		out = append(out, v.Metric(d.Check.Name))
+	}
+	return out
 }
 
 // Capability names something that an endpoint may be able to do. It is not

@@ -1,5 +1,7 @@
 package check
 
+import "github.com/assay-llm/assay/record"
+
 // Severity is how much a finding matters to a reader. It softens no grade: only
 // a contract grades.
 type Severity string
@@ -27,14 +29,6 @@ type Finding struct {
 	Bodies []string `json:"bodies,omitempty"`
 }
 
-// Signature says how a number came about. Two numbers of different signatures
-// are not comparable.
-type Signature struct {
-	Value     string `json:"value"`               // CHECK.NAME
-	Data      string `json:"data,omitempty"`      // hex SHA-256 of the cases; "": they have none
-	Judge     string `json:"judge,omitempty"`     // who judged: model, prompt and calibration; "": no judge
-	Estimator string `json:"estimator,omitempty"` // how each number was computed: "exact match, NFKC", "13a|smooth:exp"
-	Cluster   string `json:"cluster,omitempty"`   // what is independent of each other: case, session, document
-	N         int    `json:"n"`                   // records that should have the number, of all variants
-	Missing   int    `json:"missing"`             // of them without
-}
+// Signature says how a number came about: see [record.Signature]. In Pass.Sign
+// its Value is the name within the check.
+type Signature = record.Signature

@@ -74,14 +74,6 @@ type Trial struct {
 	values []map[string]float64 // by variant
 }
 
-// exempt ends the name of a value that says that a record cannot have another
-// value by its definition. It is no part of a name of a Value.
-const exempt = ".na"
-
-// Exempt returns the name under which a record says that it has, by definition,
-// no number of that value: it is then neither missing nor counted.
-func Exempt(value string) string { return value + exempt }
-
 // Set writes a number of a declared value on the record of one variant. NaN and
 // infinities are not numbers: they leave the value missing. It panics if the
 // check did not declare the value, or the number lies outside of its bounds.
@@ -100,7 +92,7 @@ func (t *Trial) Set(variant int, value string, x float64) {
 // declared value, such as the validity of JSON where none was asked for.
 func (t *Trial) Exempt(variant int, value string) {
 	t.p.value(value)
-	t.put(variant, Exempt(t.p.name(value)), 1)
+	t.put(variant, record.Exempt(t.p.name(value)), 1)
 }
 
 func (t *Trial) put(variant int, name string, x float64) {

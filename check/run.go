@@ -284,7 +284,7 @@ func (p *Pass) sign(values []Value, records []record.Record) []Signature {
 		}
 		s.N, s.Missing = 0, 0
 		for i := range records {
-			if _, na := records[i].Values[Exempt(s.Value)]; na {
+			if _, na := records[i].Values[record.Exempt(s.Value)]; na {
 				continue
 			}
 			s.N++

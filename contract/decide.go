@@ -259,12 +259,18 @@ func (x *trial) relative() (Grade, string) {
 	x.wholeRun()
 	x.change = change{unit: x.Unit, from: limit.yardstick()}
 	x.change.kind, x.limit = changeOf(limit, x.Unit)
-	x.diff = x.against(x.b.est)
+	gap := ""
+	if x.diff = x.against(x.b.est); x.metric.Check != "" && limit.Baseline && x.change.kind == ChangeDifference {
+		x.diff, gap = x.pairedChange()
+	}
 	x.Change, x.ChangeIs = &Figure{x.diff}, x.change.kind
 	x.Limit.Change = finite(x.limit)
 	x.Limit.Value = finite(limit.Factor*x.b.est.Value + limit.Value)
+	if gap != "" {
+		return Inconclusive, gap
+	}
 	grade := decide(x.Compare, x.diff, x.limit)
-	if grade == Pass {
+	if grade == Pass && x.metric.Check == "" {
 		if why := cmp.Or(x.noService(), x.brokenBaseline()); why != "" {
 			return Inconclusive, why
 		}

@@ -51,6 +51,24 @@
 // 2 %; those that cannot have one by definition (the TPOT of a single token) are
 // neutral, with a note above 2 %.
 //
+// # Checks
+//
+// The values of checks ([Checked]) have names of two parts, CHECK.VALUE, which
+// [Contract.Declare] holds against what the suite declares. A clause on one is
+// judged on the records of that check, and a clause on anything else never on
+// records of a check, unless on says so.
+//
+// Both variants answered the same cases, so a difference is one of pairs:
+// Tango's score interval where cases are independent and say yes or no, else the
+// mean over clusters, which are the sessions of the records. A case without its
+// value, for whatever reason, is missing: the interval is widened to where it
+// would lie with everything missing at its worst and at its best, so that a
+// clause is decided only where both agree. If one variant lacks more than the
+// other (McNemar's test), the clause is inconclusive. A check that could not run
+// is an inconclusive result of its own ([KindCheck]).
+//
+// # Facts and windows
+//
 // A count, a maximum and a minimum are facts of the run and have no interval.
 // A maximum says nothing about the next request, so it needs a min beside it.
 //

@@ -34,6 +34,7 @@ func Evaluate(c *Contract, e Evidence) Verdict {
 	if len(e.Unfit) > 0 {
 		condemn(v.Clauses, e.Unfit[0])
 	}
+	v.Clauses = append(v.Clauses, undone(e.Checks)...)
 	v.Grade, v.Reason = summary(v.Clauses, e.Unfit)
 	v.WrongPass, v.WrongFail = unionBound(v.Clauses, len(v.Clauses))
 	return v
@@ -93,10 +94,11 @@ type judge struct {
 	baseline, candidate string
 	problem             string   // why no variant can be judged; "" if one can
 	workloads           []string // that were measured, by name
+	own                 []record.Metric
 }
 
 func newJudge(e Evidence) *judge {
-	j := &judge{scopes: map[string]scope{}, e: e, baseline: e.Baseline, candidate: e.Candidate}
+	j := &judge{scopes: map[string]scope{}, e: e, baseline: e.Baseline, candidate: e.Candidate, own: metricsOf(e.Checks)}
 	variants, workloads := map[string]bool{}, map[string]bool{}
 	for i := range e.Records {
 		r := &e.Records[i]
@@ -207,7 +209,7 @@ func (j *judge) on(c Clause, t terms, workload string) Result {
 // each judges the clause on every workload that it matches, and on every value of
 // the label that by names.
 func (j *judge) each(c Clause, t terms) Result {
-	places := j.match(t)
+	places := j.match(t, c.Need.Quantity.Metric)
 	if len(places) == 1 {
 		return j.on(c, t.at(places[0]), places[0].workload)
 	}
@@ -254,27 +256,26 @@ func (t terms) at(p place) terms {
 // match lists the places that a clause is judged on: the workloads it names, even
 // when nothing of them was measured, or all that have requests in its scope; and
 // on each the values of the label that by names.
-func (j *judge) match(t terms) []place {
+func (j *judge) match(t terms, metric string) []place {
+	said := len(t.on) > 0
+	t.on = j.meant(t.on, metric)
 	var out []place
 	if len(t.where) == 0 && t.by == "" {
-		names := j.workloads
-		if len(t.on) > 0 {
-			names = t.on
-		}
+		names := t.on
 		for _, w := range names {
 			out = append(out, place{workload: w})
 		}
 		return out
 	}
 	found := map[place]bool{}
-	if t.by == "" {
+	if t.by == "" && said {
 		for _, w := range t.on {
 			found[place{workload: w}] = true
 		}
 	}
 	for i := range j.e.Records {
 		r := &j.e.Records[i]
-		if r.Phase != record.Measured || !has(r.Labels, t.where) || len(t.on) > 0 && !slices.Contains(t.on, r.Workload) {
+		if r.Phase != record.Measured || !has(r.Labels, t.where) || !slices.Contains(t.on, r.Workload) {
 			continue
 		}
 		p := place{workload: r.Workload}
@@ -291,7 +292,7 @@ func (j *judge) match(t terms) []place {
 	}
 	out = slices.Collect(maps.Keys(found))
 	slices.SortFunc(out, func(a, b place) int { return cmp.Compare(a.scope(), b.scope()) })
-	if t.by == "" && len(t.on) > 0 {
+	if t.by == "" && said {
 		slices.SortStableFunc(out, func(a, b place) int { return slices.Index(t.on, a.workload) - slices.Index(t.on, b.workload) })
 	}
 	return out
@@ -351,8 +352,15 @@ func (x *trial) judge(j *judge) (Grade, string) {
 		return Inconclusive, fmt.Sprintf("a confidence of %s decides nothing", percentage(x.terms.confidence))
 	}
 	var err error
-	if x.metric, x.Unit, err = need.Quantity.metric(); err != nil {
+	if x.metric, x.Unit, err = need.Quantity.metric(j.own...); err != nil {
 		return Inconclusive, err.Error()
+	}
+	if fault := need.bind(x.metric); fault != nil {
+		return Inconclusive, fault.What
+	}
+	x.clause.Need = need
+	if why := x.check(j); why != "" {
+		return Inconclusive, why
 	}
 	if !need.Limit.relative() {
 		x.Limit.Value = finite(need.Limit.Value)

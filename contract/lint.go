@@ -41,6 +41,8 @@ type Planned struct {
 	For       time.Duration     // measured time of each variant; 0: unknown
 	Labels    map[string]string // on every request
 	Variants  []string          // names; "baseline" is the one that limits refer to
+	Check     bool              // the workload is a check
+	Values    []record.Metric   // that the check writes
 	Streaming bool              // answers are streamed
 	Usage     bool              // token counts will be known, from the server or from events
 	Looks     int               // how often a run that may stop early is looked at; 0: once, at the end
@@ -220,7 +222,7 @@ func (l *leafLint) check() {
 	}
 	scopes := l.scopes()
 	var err error
-	if l.m, l.unit, err = need.Quantity.metric(); err != nil {
+	if l.m, l.unit, err = need.Quantity.metric(l.own()...); err != nil {
 		fits := func(m record.Metric) bool { _, what, _ := need.Quantity.unit(m); return what == "" }
 		hint := "remove the clause, or use one of " + strings.Join(metricNames(fits), ", ")
 		if near, ok := nearest(need.Quantity.Metric, knownNames()); ok {
@@ -229,6 +231,12 @@ func (l *leafLint) check() {
 		l.say(CodeUnmeasured, need.at.metric, fmt.Sprintf("nothing in this version measures %s", need.Quantity.Metric), hint)
 		return
 	}
+	if fault := need.bind(l.m); fault != nil {
+		l.say(CodeUnmeasured, fault.Column, fault.What, fault.Hint)
+		return
+	}
+	l.c.Need = need
+	scopes = slices.DeleteFunc(scopes, func(p Planned) bool { return !p.meant(l.m, l.t.on) })
 	if d, ok := declaredMetric(l.m.Name); ok && len(l.planned) > 0 {
 		l.say(CodeUnmeasured, need.at.metric, fmt.Sprintf("a run does not measure %s, which needs %s", d.Name, d.needs), "keep the clause in a contract for live traffic, and remove it here")
 		return

@@ -18,6 +18,7 @@ type Evidence struct {
 	Baseline  string             // variant that limits refer to; "": there is none
 	Candidate string             // variant to judge; "": the only one that there is
 	Interim   map[string]Interim // of a run that may stop early: at which look each workload stands; nil: it is judged once, at the end
+	Checks    []Checked          // that the run declared; their records are of workloads of their names
 	Unfit     []string           // why the whole run proves nothing (an unfit client); each makes every grade inconclusive
 }
 
@@ -42,7 +43,7 @@ const (
 // estimate's value is NaN. A Warning with code "gap" says that the figure is no
 // evidence, one with code "note" what else a reader must know.
 func Measure(e Evidence, q Quantity, variant, workload string, labels map[string]string, confidence float64) (stat.Estimate, record.Unit, error) {
-	m, unit, err := q.metric()
+	m, unit, err := q.metric(metricsOf(e.Checks)...)
 	if err != nil {
 		return stat.Estimate{}, "", err
 	}
@@ -54,6 +55,11 @@ func Measure(e Evidence, q Quantity, variant, workload string, labels map[string
 		return stat.Estimate{}, "", fmt.Errorf("measuring %s: several workloads are never pooled; name one", q)
 	}
 	r := s.measure(q, m, confidence, worseIsHigh(m))
+	return r.warned(), unit, nil
+}
+
+// warned returns the estimate with what must be known of it.
+func (r *reading) warned() stat.Estimate {
 	est := r.est
 	if r.gap != "" && !slices.ContainsFunc(est.Warnings, func(w stat.Warning) bool { return w.Text == r.gap }) {
 		est.Warnings = append(slices.Clone(est.Warnings), stat.Warning{Code: "gap", Text: r.gap})
@@ -61,12 +67,12 @@ func Measure(e Evidence, q Quantity, variant, workload string, labels map[string
 	for _, note := range r.notes {
 		est.Warnings = append(slices.Clone(est.Warnings), stat.Warning{Code: "note", Text: note})
 	}
-	return est, unit, nil
+	return est
 }
 
 // metric looks the quantity's metric up and checks that they fit.
-func (q Quantity) metric() (record.Metric, record.Unit, error) {
-	m, ok := find(q.Metric)
+func (q Quantity) metric(own ...record.Metric) (record.Metric, record.Unit, error) {
+	m, ok := find(q.Metric, own...)
 	if !ok {
 		return record.Metric{}, "", fmt.Errorf("nothing in this version measures %s", q.Metric)
 	}
@@ -91,6 +97,7 @@ type scope struct {
 	windows   []record.Window
 	counts    Counts
 	several   bool // records of more than one workload
+	checked   bool // the workload is a check
 	lastSeen  record.Instant
 	*memo
 }
@@ -150,6 +157,7 @@ func gather(e Evidence, variant, workload string, labels map[string]string) scop
 			only = r.Workload
 		}
 		s.several = s.several || r.Workload != only
+		s.checked = e.check(r.Workload) != nil
 		s.add(r)
 	}
 	byDue := func(a, b *record.Record) int {
@@ -184,7 +192,7 @@ func (s *scope) add(r *record.Record) {
 		s.counts.Cancelled++
 		s.cancelled = append(s.cancelled, r)
 		return
-	case r.Outcome.Group() == record.GroupDropped:
+	case r.Outcome.Group() == record.GroupDropped && !s.checked: // of a check nothing is dropped: it is missing
 		s.counts.Dropped++
 		return
 	case r.Success():
@@ -233,6 +241,8 @@ func (s *scope) measure(q Quantity, m record.Metric, confidence float64, high bo
 	switch {
 	case s.counts.judged() == 0:
 		r = none(s.empty(), confidence)
+	case m.Check != "" && (q.Stat == "share" || q.Stat == "mean"):
+		return s.checkedMean(m, confidence)
 	case q.Stat == "rate":
 		r = s.rate(m, confidence)
 	case q.Stat == "count":
@@ -246,7 +256,10 @@ func (s *scope) measure(q Quantity, m record.Metric, confidence float64, high bo
 	default:
 		r = s.distribution(q, m, confidence, high)
 	}
-	if c := s.counts; r.gap == "" && m.Indicator && !ofOutcome(m) && float64(c.Failed) > maxFailed*float64(c.judged()) {
+	if c := s.counts; r.gap == "" && m.Check != "" && c.Missing > 0 && q.fact() {
+		r.gap = fmt.Sprintf("%d of %s of %s have no %s, and a %s knows nothing of them", c.Missing, count(c.judged(), "case"), s.variant, m.Title, q.Stat)
+	}
+	if c := s.counts; r.gap == "" && m.Check == "" && m.Indicator && !ofOutcome(m) && float64(c.Failed) > maxFailed*float64(c.judged()) {
 		r.gap = fmt.Sprintf("%d of %s of %s failed, and nobody knows whether they would have been %s", c.Failed, count(c.judged(), "request"), s.variant, m.Title)
 	}
 	if d := s.counts.Dropped; r.gap == "" && float64(d) > maxDropped*float64(s.counts.Offered) {
@@ -329,7 +342,7 @@ func (s *scope) valuesOf(m record.Metric) []float64 {
 	s.counts.Missing, s.counts.Undefined, s.counts.Aside = 0, 0, 0
 	to := make([]float64, 0, s.room(m))
 	for _, r := range s.records {
-		if !m.Indicator && !r.Success() {
+		if !m.Indicator && m.Check == "" && !r.Success() {
 			if !m.Always {
 				to = append(to, math.NaN())
 				continue
@@ -347,6 +360,14 @@ func (s *scope) valuesOf(m record.Metric) []float64 {
 			continue
 		}
 		switch {
+		case m.Check != "":
+			if _, exempt := r.Values[record.Exempt(m.Name)]; exempt {
+				s.counts.Undefined++
+				continue
+			}
+			if s.counts.Missing++; !m.Indicator {
+				to = append(to, math.NaN())
+			}
 		case !r.Success(): // of a metric that does not depend on the answer
 		case undefined(m.Name, r):
 			s.counts.Undefined++

@@ -96,6 +96,7 @@ type Need struct {
 	Compare  Compare
 	Limit    Limit
 	at       columns
+	bound    bool // to its metric
 }
 
 // columns are the places of the parts in the text, from 1.
@@ -467,14 +468,32 @@ func (p *parser) check(n *Need) error {
 		}
 		return nil
 	}
+	if fault := n.bind(m); fault != nil {
+		return fault
+	}
+	return nil
+}
+
+// bind holds the need against its metric, which for the value of a check is known
+// only once the run is, and brings the limit into the metric's unit. A need that
+// is bound stays as it is.
+func (n *Need) bind(m record.Metric) *NeedError {
+	if n.bound {
+		return nil
+	}
+	q := n.Quantity
 	unit, what, hint := q.unit(m)
 	if what != "" {
-		return p.fault(n.at.stat, what, hint)
+		return &NeedError{n.at.stat, what, hint}
 	}
 	if n.Limit.Baseline && q.fact() {
-		return p.fault(n.at.limit, fmt.Sprintf("a %s has no interval, so it cannot be held against a baseline", q.Stat), "write a share, a rate or a quantile such as p99")
+		return &NeedError{n.at.limit, fmt.Sprintf("a %s has no interval, so it cannot be held against a baseline", q.Stat), "write a share, a rate or a quantile such as p99"}
 	}
-	return p.checkUnit(n, unit)
+	if fault := n.checkUnit(unit); fault != nil {
+		return fault
+	}
+	n.bound = true
+	return nil
 }
 
 // unit returns the unit of the quantity, or what is wrong with it.
@@ -528,7 +547,7 @@ var allowed = map[record.Unit]struct {
 	record.Points:          {[]dimension{bare, points}, "2 points"},
 }
 
-func (p *parser) checkUnit(n *Need, unit record.Unit) error {
+func (n *Need) checkUnit(unit record.Unit) *NeedError {
 	l := &n.Limit
 	if l.relative() && l.Value == 0 {
 		return nil
@@ -539,7 +558,7 @@ func (p *parser) checkUnit(n *Need, unit record.Unit) error {
 			l.Value /= 100
 			return nil
 		}
-		return p.fault(n.at.limit, fmt.Sprintf("%s is a share: a difference of shares is written in points", n.Quantity), fmt.Sprintf("write %s + 0.5 points", l.yardstick()))
+		return &NeedError{n.at.limit, fmt.Sprintf("%s is a share: a difference of shares is written in points", n.Quantity), fmt.Sprintf("write %s + 0.5 points", l.yardstick())}
 	}
 	if slices.Contains(a.dims, l.dim) {
 		return nil
@@ -551,7 +570,7 @@ func (p *parser) checkUnit(n *Need, unit record.Unit) error {
 	if l.dim == points && unit == record.Proportion {
 		hint = fmt.Sprintf("points are differences; write %s%%", strings.TrimSuffix(strings.TrimSuffix(l.text, " points"), " point"))
 	}
-	return p.fault(n.at.limit, fmt.Sprintf("%s is measured in %s, but the limit %s is not", n.Quantity, unitName(unit), l.text), hint)
+	return &NeedError{n.at.limit, fmt.Sprintf("%s is measured in %s, but the limit %s is not", n.Quantity, unitName(unit), l.text), hint}
 }
 
 // RequestsPerSecond is the unit of a rate of requests.

@@ -38,12 +38,12 @@ func Look(c *Contract, planned []Planned) []Outlook {
 	clauses := c.named()
 	for i := range clauses {
 		l.each(&clauses[i], nil, t.with(clauses[i]), func(leaf *Clause, _ *config.Node, t terms) {
-			m, unit, err := leaf.Need.Quantity.metric()
-			if err != nil {
+			m, unit, err := leaf.Need.Quantity.metric(l.own()...)
+			if err != nil || leaf.Need.bind(m) != nil {
 				return
 			}
 			for _, p := range planned {
-				if p.Requests <= 0 || len(t.on) > 0 && !slices.Contains(t.on, p.Workload) {
+				if p.Requests <= 0 || !p.meant(m, t.on) || len(t.on) > 0 && !slices.Contains(t.on, p.Workload) {
 					continue
 				}
 				o := Outlook{ID: leaf.ID, Need: leaf.Need.String(), Workload: p.Workload, Requests: p.Requests}

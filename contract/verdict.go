@@ -55,6 +55,7 @@ const (
 	KindNot    Kind = "not"    // one clause, turned into its contrary
 	KindCount  Kind = "count"  // a group; so many members must pass
 	KindJoint  Kind = "joint"  // vetoes, all of which must pass, and objectives that are traded for each other
+	KindCheck  Kind = "check"  // a check that the run declared and that proves nothing; inconclusive whatever the clauses say
 )
 
 // Result is the judgement of one clause, with its evidence. Fields that do not
@@ -71,23 +72,24 @@ type Result struct {
 	Reason   string `json:"reason"`         // why, in words, with figures
 	Mark     string `json:"mark,omitempty"` // what a clause that only marks puts on the candidate: high-risk
 
-	Quantity   *Quantity   `json:"quantity,omitempty"`
-	Compare    Compare     `json:"compare,omitempty"`
-	Limit      *Bound      `json:"limit,omitempty"`
-	Unit       record.Unit `json:"unit,omitempty"`       // of Baseline, Candidate and Limit.Value
-	Confidence float64     `json:"confidence,omitempty"` // of the one-sided bound that decides; intervals are two-sided with both ends at it
-	Look       *Interim    `json:"look,omitempty"`       // of a run that may stop early: at which look it was judged; Confidence is that look's, WrongPass and WrongFail are over all looks
-	WrongPass  float64     `json:"wrong_pass,omitempty"` // how often it passes though the candidate lies just beyond its limit, at most; 0 for a fact of the run
-	WrongFail  float64     `json:"wrong_fail,omitempty"` // how often it fails though the candidate lies exactly at its limit, at most (union bound over members)
-	Baseline   *Figure     `json:"baseline,omitempty"`
-	Candidate  *Figure     `json:"candidate,omitempty"`
-	Change     *Figure     `json:"change,omitempty"`    // candidate against baseline
-	ChangeIs   ChangeKind  `json:"change_is,omitempty"` // what Change is
-	Counts     []Counts    `json:"counts,omitempty"`    // the requests behind the figures: the candidate's, then the baseline's
-	Shortfall  int64       `json:"shortfall,omitempty"` // about how many more requests of each variant would decide it; 0: decided, or unknown
-	Notes      []string    `json:"notes,omitempty"`     // what a reader must know of these figures
-	Results    []Result    `json:"results,omitempty"`   // members of a group, vetoes, or workloads
-	Joint      *Tradeoff   `json:"joint,omitempty"`     // of a joint clause
+	Quantity   *Quantity         `json:"quantity,omitempty"`
+	Compare    Compare           `json:"compare,omitempty"`
+	Limit      *Bound            `json:"limit,omitempty"`
+	Unit       record.Unit       `json:"unit,omitempty"`       // of Baseline, Candidate and Limit.Value
+	Confidence float64           `json:"confidence,omitempty"` // of the one-sided bound that decides; intervals are two-sided with both ends at it
+	Look       *Interim          `json:"look,omitempty"`       // of a run that may stop early: at which look it was judged; Confidence is that look's, WrongPass and WrongFail are over all looks
+	WrongPass  float64           `json:"wrong_pass,omitempty"` // how often it passes though the candidate lies just beyond its limit, at most; 0 for a fact of the run
+	WrongFail  float64           `json:"wrong_fail,omitempty"` // how often it fails though the candidate lies exactly at its limit, at most (union bound over members)
+	Baseline   *Figure           `json:"baseline,omitempty"`
+	Candidate  *Figure           `json:"candidate,omitempty"`
+	Change     *Figure           `json:"change,omitempty"`    // candidate against baseline
+	ChangeIs   ChangeKind        `json:"change_is,omitempty"` // what Change is
+	Counts     []Counts          `json:"counts,omitempty"`    // the requests behind the figures: the candidate's, then the baseline's
+	Signature  *record.Signature `json:"signature,omitempty"` // how the values of a check came about
+	Shortfall  int64             `json:"shortfall,omitempty"` // about how many more requests of each variant would decide it; 0: decided, or unknown
+	Notes      []string          `json:"notes,omitempty"`     // what a reader must know of these figures
+	Results    []Result          `json:"results,omitempty"`   // members of a group, vetoes, or workloads
+	Joint      *Tradeoff         `json:"joint,omitempty"`     // of a joint clause
 }
 
 // ChangeKind says how a change is expressed.

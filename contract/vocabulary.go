@@ -2,6 +2,7 @@ package contract
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/assay-llm/assay/record"
 )
@@ -61,13 +62,23 @@ var vocabulary = []declared{
 	score("gpu_residue", "GPU memory in use", "MiB of GPU memory that an idle engine holds, at a checkpoint", "a reader of the GPU's memory", false),
 }
 
-// find looks a metric up: in the catalogue of records, then among the declared.
-func find(name string) (record.Metric, bool) {
+// find looks a metric up: in the catalogue of records, then among the declared,
+// then among own, the values of the checks of a run. What a check writes is judged
+// as that also where it is spelled value.CHECK.NAME.
+func find(name string, own ...record.Metric) (record.Metric, bool) {
+	if written := strings.TrimPrefix(name, "value."); written != name {
+		if i := slices.IndexFunc(own, func(m record.Metric) bool { return m.Name == written }); i >= 0 {
+			return own[i], true
+		}
+	}
 	if m, ok := record.Find(name); ok {
 		return m, true
 	}
 	if d, ok := declaredMetric(name); ok {
 		return d.Metric, true
+	}
+	if i := slices.IndexFunc(own, func(m record.Metric) bool { return m.Name == name }); i >= 0 {
+		return own[i], true
 	}
 	return record.Metric{}, false
 }

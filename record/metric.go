@@ -44,6 +44,30 @@ type Metric struct {
 	// Amount: Values gives what a rate adds up, at the instants that Times gives.
 	// Asked of every record, since tokens of a request that fails later were sent.
 	Amount func(r *Record, add func(at Instant, amount float64))
+
+	// Check names the check that writes the values; "": none does. Its records are
+	// those of the workload of that name, and one of them that has no value, whatever
+	// became of its request, is missing, unless it has the value [Exempt] names.
+	Check string
+	// Least and Most bound a check's values, so that missing ones can be counted as
+	// the worst and as the best; equal: there is no bound.
+	Least, Most float64
+}
+
+// Exempt returns the name under which a record says that it has, by definition,
+// no number of that value: it is then neither missing nor counted.
+func Exempt(value string) string { return value + ".na" }
+
+// Written returns the metric of a value that a check writes on records under its
+// own name.
+func Written(m Metric) Metric {
+	m.Values = func(r *Record, to []float64) []float64 {
+		if v, ok := r.Values[m.Name]; ok {
+			return append(to, v)
+		}
+		return to
+	}
+	return m
 }
 
 // dur appends a − b when both happened.
