@@ -22,6 +22,7 @@ var floors = [][]string{
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
 	{"load", "sim", "report", "interop", "judge", "ask"},
+	{"dimension"},
 	{"bench", "audit", "notify"},
 	{"cmd/assay", "scripts/bench-client", "scripts/errorrates", "scripts/overlap"},
 }

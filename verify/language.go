@@ -13,7 +13,9 @@ const languageBytes = 32 << 10
 
 // minLetters is how many letters trigrams are trusted from, and sureElsewhere how
 // sure they must be in scripts other than Latin, where few languages compete; in
-// Latin it is the library's own bound.
+// Latin it is the library's own bound, 0.8. Of 2,474 English sentences of a novel, with
+// that bound 0.2 % were told wrongly, and told at all were 48 % of those with 24 to 39
+// letters, 78 % with 40 to 59, 93 % with 60 to 119 and 99 % of longer ones.
 const (
 	minLetters    = 24
 	sureElsewhere = .3

@@ -1,0 +1,16 @@
+// Package dimension is the catalogue of checks: a file and a value each.
+//
+// A check here asks every variant the same cases, reads each answer by rules that
+// a person can repeat, and writes numbers on the records of the cases, named
+// CHECK.VALUE. It grades nothing: contracts do, by those numbers, paired by case
+// and clustered by what the cases have in common.
+//
+//   - exact: questions with one right answer: numbers, choices, texts, JSON, code.
+//   - instructions: whether an answer does what the prompt says of its form (IFEval).
+//   - shape: the outward form of answers: empty, cut, refused, JSON, language, length.
+//
+// Two rules hold for all of them. A question without an answer (a failed request)
+// has no numbers: it is missing, which contracts bound by the worst and the best
+// that it could have been. And an answer in which nothing was found to judge is
+// not wrong either, unless the suite says so: "unparsed" is a number of its own.
+package dimension
