@@ -62,6 +62,8 @@
 //   - Delta, Gate: the change of a run since the baseline and since the anchor; one
 //     demand on it, which blocks, or marks the candidate.
 //   - Screen: a look at the history that says what is unusual, and decides nothing.
+//   - Segment, Tally: a text with its references; the sums of what segments have
+//     in common with theirs, by cluster, from which scores and intervals come.
 //   - Certificate: the load client's own health, second by second; an unfit
 //     client makes a run invalid and its verdict inconclusive.
 //   - Ceiling: the highest rate of a Shape (sizes of requests and answers) at which

@@ -30,7 +30,8 @@ func TestJSONIsDocumented(t *testing.T) {
 	if err := os.WriteFile(dir+"/c.yaml", []byte("version: 1\nclauses: [{need: mean(fidelity.judge) >= 0.8}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"version", "--json"}, {"contract", "lint", dir + "/c.yaml", "--json"}, {"contract", "test", "../../examples/live/test.yaml", "--json"}, {"contract", "test", "../../examples/joint/test.yaml", "--json"}, {"doctor", "--no-load", "--json"}} {
+	const cases = "../../examples/score/cases.jsonl:"
+	for _, args := range [][]string{{"version", "--json"}, {"contract", "lint", dir + "/c.yaml", "--json"}, {"contract", "test", "../../examples/live/test.yaml", "--json"}, {"contract", "test", "../../examples/joint/test.yaml", "--json"}, {"doctor", "--no-load", "--json"}, {"score", cases + "candidate", cases + "reference", "--baseline", cases + "baseline", "--json"}} {
 		var out strings.Builder
 		run(t.Context(), args, nil, &out, new(strings.Builder), os.Getenv)
 		documents = append(documents, []byte(out.String()))
