@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -52,13 +53,16 @@ type ClauseHistory struct {
 }
 
 // Tally counts runs. Undecided are those in which the clause was inconclusive as a
-// gate; they did not fire. A live rule has none: it acts or it does not.
+// gate, or in which a live rule was inconclusive at every look: that it did not
+// fire there says nothing, so the shares are of the others.
 type Tally struct {
 	Runs      int     `json:"runs"` // that prove anything
+	Decided   int     `json:"decided"`
 	Fired     int     `json:"fired"`
 	Undecided int     `json:"undecided"`
-	False     *Figure `json:"false_alarms,omitempty"` // share of good runs in which it fired, at 95 %, Clopper and Pearson; null: no good run
-	Found     *Figure `json:"found,omitempty"`        // share of bad runs in which it fired; null: no bad run
+	Because   string  `json:"because,omitempty"`      // of the first undecided run: its name, and what was missing
+	False     *Figure `json:"false_alarms,omitempty"` // share of the decided good runs in which it fired, at 95 %, Clopper and Pearson; null: there is none
+	Found     *Figure `json:"found,omitempty"`        // share of the decided bad runs in which it fired; null: there is none
 }
 
 // Backtest holds the contract against recorded runs. Live rules look every so often.
@@ -76,17 +80,19 @@ func Backtest(c *Contract, runs []Recorded, every time.Duration) Backtested {
 		if len(v.Unfit) > 0 {
 			continue
 		}
-		acted := map[string]int{}
-		h := NewHistory(testEpoch, r.Evidence)
-		for _, d := range Replay(c, h, every) {
-			if (d.To == Acting || d.To == Latched) && len(d.Do) > 0 {
-				acted[d.Clause]++
-			}
-		}
+		acted, undecided := watched(c, r.Evidence, every)
 		for i, clause := range clauses {
-			grade := v.Clauses[i].Grade
-			gates[i].add(r.Label, grade == Fail, grade == Inconclusive)
-			rules[i].add(r.Label, acted[clause.ID] > 0, false)
+			why := ""
+			if v.Clauses[i].Grade == Inconclusive {
+				why = r.Name + ": " + v.Clauses[i].Reason
+			}
+			gates[i].add(r.Label, v.Clauses[i].Grade == Fail, why)
+			if why = undecided[clause.ID]; acted[clause.ID] > 0 {
+				why = "" // it did fire, on whatever grounds
+			} else if why != "" {
+				why = r.Name + ": " + why
+			}
+			rules[i].add(r.Label, acted[clause.ID] > 0, why)
 			times[i] += acted[clause.ID]
 		}
 	}
@@ -101,20 +107,42 @@ func Backtest(c *Contract, runs []Recorded, every time.Duration) Backtested {
 	return out
 }
 
-// counter counts runs by label.
-type counter struct {
-	runs, fired, undecided int
-	good, bad              []bool // fired, by run
+// watched replays a run: how often each rule began to act, and, of those that were
+// inconclusive at every look, the last reason.
+func watched(c *Contract, e Evidence, every time.Duration) (acted map[string]int, undecided map[string]string) {
+	acted, undecided = map[string]int{}, map[string]string{}
+	decided := map[string]bool{}
+	replay(c, NewHistory(testEpoch, e), every, func(clause string, l look) {
+		if decided[clause] = decided[clause] || l.grade != Inconclusive; decided[clause] {
+			delete(undecided, clause)
+		} else {
+			undecided[clause] = l.reason
+		}
+	}, func(d Decision) {
+		if (d.To == Acting || d.To == Latched) && len(d.Do) > 0 {
+			acted[d.Clause]++
+		}
+	})
+	return acted, undecided
 }
 
-func (c *counter) add(l Label, fired, undecided bool) {
-	c.runs++
+// counter counts runs by label.
+type counter struct {
+	fired, undecided int
+	because          string
+	all, good, bad   []bool // fired, by decided run
+}
+
+func (c *counter) add(l Label, fired bool, undecided string) {
+	if undecided != "" {
+		c.undecided++
+		c.because = cmp.Or(c.because, undecided)
+		return
+	}
 	if fired {
 		c.fired++
 	}
-	if undecided {
-		c.undecided++
-	}
+	c.all = append(c.all, fired)
 	switch l {
 	case Good:
 		c.good = append(c.good, fired)
@@ -124,7 +152,8 @@ func (c *counter) add(l Label, fired, undecided bool) {
 }
 
 func (c *counter) tally() Tally {
-	return Tally{c.runs, c.fired, c.undecided, ShareOf(c.good), ShareOf(c.bad)}
+	n := len(c.all)
+	return Tally{n + c.undecided, n, c.fired, c.undecided, c.because, ShareOf(c.good), ShareOf(c.bad)}
 }
 
 // ShareOf is the share of runs in which something fired, with the exact 95 %

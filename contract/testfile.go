@@ -263,18 +263,27 @@ func (t *Test) Run(c *Contract) []Outcome {
 // Replay looks at a history every so often from its start, and at its end, and
 // returns all decisions.
 func Replay(c *Contract, h *History, every time.Duration) []Decision {
-	var s State
 	all := []Decision{}
+	replay(c, h, every, func(string, look) {}, func(d Decision) { all = append(all, d) })
+	return all
+}
+
+// replay looks at a history, and hands over what each rule's clause said at each look
+// and what was decided.
+func replay(c *Contract, h *History, every time.Duration, said func(clause string, l look), decided func(Decision)) {
+	var s State
 	for at := h.Start().Add(every); ; at = at.Add(every) {
 		last := !at.Before(h.End())
 		if last {
 			at = h.End()
 		}
-		var decided []Decision
-		s, decided = c.Next(s, h, at)
-		all = append(all, decided...)
+		var ds []Decision
+		s, ds = c.next(s, h, at, said)
+		for _, d := range ds {
+			decided(d)
+		}
 		if last {
-			return all
+			return
 		}
 	}
 }

@@ -95,11 +95,16 @@ type Decision struct {
 // gravest first, then of the contract. A look at an instant that is not after the
 // state's own decides nothing.
 func (c *Contract) Next(s State, seen Observed, at time.Time) (State, []Decision) {
+	return c.next(s, seen, at, func(string, look) {})
+}
+
+// next is Next, and hands over what each rule's clause said.
+func (c *Contract) next(s State, seen Observed, at time.Time, said func(clause string, l look)) (State, []Decision) {
 	next := State{Version: stateVersion, At: kept(at), Rules: map[string]RuleState{}}
 	if c == nil || !next.At.After(s.At) {
 		return s, nil
 	}
-	w := watcher{contract: c, seen: seen, at: next.At, confidence: DefaultConfidence}
+	w := watcher{contract: c, seen: seen, at: next.At, confidence: DefaultConfidence, said: said}
 	if c.Confidence != 0 {
 		w.confidence = float64(c.Confidence)
 	}
@@ -176,10 +181,14 @@ type watcher struct {
 	rule       RuleState        // the one that is looked at, as it was
 	proofs     map[string]Proof // as they are now
 	judge      string           // how the rule is judged
+	said       func(clause string, l look)
 }
 
 // place is where one rule looks.
-type place struct{ workload, label, value string }
+type place struct {
+	workload, label, value string
+	all                    bool // at every place of each comparison
+}
 
 func (p place) scope() string {
 	where := map[string]string{}
@@ -218,7 +227,7 @@ func (w *watcher) places(c Clause, s State) []place {
 		}
 		for _, v := range w.seen.Labels(c.By, w.at) {
 			if len(out) < mostPlaces {
-				out = append(out, place{name, c.By, v})
+				out = append(out, place{workload: name, label: c.By, value: v})
 			}
 		}
 	}
@@ -256,6 +265,7 @@ func (w *watcher) step(c Clause, p place, r RuleState) (RuleState, *Decision) {
 	w.rule, w.proofs, w.judge = r, map[string]Proof{}, live.Judge
 	l := w.clause(c, t, p, live.Judge == "point")
 	r.Proofs = w.proofs
+	w.said(c.ID, l)
 	violated := l.grade == Fail || l.blind && live.NoData == "act"
 	was := r.Phase
 	r.Blind = l.blind

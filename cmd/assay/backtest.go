@@ -99,9 +99,13 @@ func (c *console) recorded(dirs map[contract.Label][]string) ([]contract.Recorde
 // backtested prints a row a clause.
 func (c *console) backtested(b contract.Backtested) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CLAUSE\tAS\tRUNS\tFIRED\tUNDECIDED\tFALSE ALARMS\tFOUND")
+	fmt.Fprintln(w, "CLAUSE\tAS\tRUNS\tDECIDED\tFIRED\tFALSE ALARMS\tFOUND")
+	var open []string
 	row := func(id, as string, t contract.Tally) {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\n", id, as, t.Runs, t.Fired, t.Undecided, shareText(t.False), shareText(t.Found))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\n", id, as, t.Runs, t.Decided, t.Fired, shareText(t.False), shareText(t.Found))
+		if t.Undecided > 0 {
+			open = append(open, fmt.Sprintf("%s, as a %s, is undecided in %d of %d, as in %s", id, as, t.Undecided, t.Runs, t.Because))
+		}
 	}
 	for _, h := range b.Clauses {
 		row(h.ID, "gate", h.Gate)
@@ -111,6 +115,12 @@ func (c *console) backtested(b contract.Backtested) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if len(open) > 0 {
+		fmt.Fprintf(c.out, "\nNot decided is no pass and no false alarm: both shares are of the decided runs.\n")
+	}
+	for _, line := range open {
+		fmt.Fprintln(c.out, line)
 	}
 	for _, r := range b.Runs {
 		if len(r.Unfit) > 0 {
