@@ -39,6 +39,7 @@ type Clause struct {
 	Live       Live              `yaml:"live" doc:"what is done about live traffic that violates the clause; not read when a run is judged"`
 	Not        *Clause           `yaml:"not" doc:"a clause that must be shown not to hold"`
 	Count      *Quorum           `yaml:"count" doc:"a group of which at_least members must pass"`
+	some       bool              // turned round: one workload or value of by on which it holds is enough
 	Joint      *Joint            `yaml:"joint" doc:"several quantities traded for each other, behind vetoes"`
 }
 

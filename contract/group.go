@@ -80,7 +80,8 @@ func (c *Clause) memberNodes(at *config.Node) []*config.Node {
 // opposite is the clause that demands the contrary. Negation is carried down to
 // the comparisons (De Morgan), because only there it keeps its meaning: that
 // something was not shown does not show the contrary, and requests that failed
-// must count against whatever is demanded.
+// must count against whatever is demanded. A comparison holds if it does on every
+// workload that it matches, so its contrary holds if it does on one.
 func opposite(c Clause) Clause {
 	kind, members, least := c.group()
 	against := make([]Clause, len(members))
@@ -101,8 +102,17 @@ func opposite(c Clause) Clause {
 		c.Count = &Quorum{AtLeast: len(members) - least + 1, Of: against}
 	default:
 		c.Need.Compare = c.Need.Compare.opposite()
+		c.some = !c.some
 	}
 	return c
+}
+
+// turned reports whether the clause is, or contains, a not: then it is about all
+// places together, since that something does not hold everywhere is shown in one of
+// them.
+func (c *Clause) turned() bool {
+	kind, members, _ := c.group()
+	return kind == KindNot || slices.ContainsFunc(members, func(m Clause) bool { return m.turned() })
 }
 
 // opposite is the comparison that holds exactly where c does not.

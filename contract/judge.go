@@ -191,7 +191,7 @@ func (j *judge) clause(c Clause, t terms) Result {
 // label puts the clause's name on its results, also workload by workload.
 func label(r *Result, c Clause) {
 	r.ID, r.Severity = c.ID, string(c.Severity)
-	if r.Kind == KindEach {
+	if r.Kind == KindEach || r.Kind == KindSome {
 		for i := range r.Results {
 			label(&r.Results[i], c)
 		}
@@ -207,7 +207,7 @@ func (j *judge) on(c Clause, t terms, workload string) Result {
 }
 
 // each judges the clause on every workload that it matches, and on every value of
-// the label that by names.
+// the label that by names. It must hold on all of them; below a not on one.
 func (j *judge) each(c Clause, t terms) Result {
 	places := j.match(t, c.Need.Quantity.Metric)
 	if len(places) == 1 {
@@ -225,14 +225,19 @@ func (j *judge) each(c Clause, t terms) Result {
 		r.Kind, r.Reason = KindClause, fmt.Sprintf("%s has more than %s values; they are not judged one by one", t.by, grouped(fmt.Sprint(mostPlaces)))
 		return r
 	}
+	least := len(places)
+	if c.some {
+		r.Kind, least = KindSome, 1
+		t = t.share(len(places), 1)
+	}
 	var grades []Grade
 	for _, p := range places {
 		res := j.on(c, t.at(p), p.workload)
 		r.Results, grades = append(r.Results, res), append(grades, res.Grade)
 	}
-	r.Grade = Worst(grades...)
-	r.WrongPass, r.WrongFail = unionBound(r.Results, len(r.Results))
-	if r.Grade == Pass {
+	r.Grade = atLeast(least, grades...)
+	r.WrongPass, r.WrongFail = unionBound(r.Results, least)
+	if r.Grade == Pass && !c.some {
 		kind := "workloads"
 		if t.by != "" {
 			kind = "values of " + t.by

@@ -46,7 +46,7 @@ func byEvidence(n Need, judge string) bool {
 }
 
 // prove judges the comparison by all evidence since its proof began.
-func (x *sight) prove(id string, p Proof) (Proof, look) {
+func (x *sight) prove(p Proof) (Proof, look) {
 	steps := x.steps(&p)
 	for i, s := range steps[:len(steps)-1] {
 		t := x.trial(later(s.Since, p.From), steps[i+1].Since, s)

@@ -233,6 +233,13 @@ func (r Result) leaning() Grade {
 		}
 		return Worst(grades...)
 	}
+	if r.Kind == KindSome {
+		var grades []Grade
+		for _, m := range r.Results {
+			grades = append(grades, m.leaning())
+		}
+		return atLeast(1, grades...)
+	}
 	switch {
 	case r.Kind != KindClause || r.Candidate == nil || r.Limit == nil || r.Limit.Value == nil || !r.Candidate.Defined():
 		return r.Grade

@@ -50,6 +50,7 @@ type Kind string
 const (
 	KindClause Kind = "clause" // one comparison on one workload
 	KindEach   Kind = "each"   // one clause judged on several workloads, each by itself; the worst counts
+	KindSome   Kind = "some"   // the same below a not: the best counts
 	KindAll    Kind = "all"    // a group; the worst counts
 	KindAny    Kind = "any"    // a group; the best counts
 	KindNot    Kind = "not"    // one clause, turned into its contrary

@@ -62,8 +62,8 @@ type RuleState struct {
 	Blind   bool        `json:"blind,omitempty"`  // there was too little evidence at the last look
 	Cleared time.Time   `json:"cleared,omitzero"` // when it last recovered
 	Acted   []time.Time `json:"acted,omitempty"`  // when it began to act, within the time of its latch
-	// Proofs are the tests of its comparisons with the baseline, by the id of the
-	// clause. They begin anew when the rule begins to act, and when it has recovered.
+	// Proofs are the tests of its comparisons with the baseline, by clause, workload and
+	// label. They begin anew when the rule begins to act, and when it has recovered.
 	Proofs map[string]Proof `json:"proofs,omitempty"`
 }
 
@@ -212,6 +212,9 @@ const mostPlaces = 1000
 // places lists the workloads, and values of the label of by, that the clause is
 // watched on: different ones are never mixed.
 func (w *watcher) places(c Clause, s State) []place {
+	if c.turned() {
+		return []place{{all: true}}
+	}
 	workloads := []string(c.On)
 	if len(workloads) == 0 {
 		workloads = w.seen.Labels("", w.at)
@@ -365,12 +368,48 @@ func (w *watcher) clause(c Clause, t terms, p place, point bool) look {
 	}
 	t = t.share(len(members), k)
 	var looks []look
-	var grades []Grade
 	for _, m := range demanded(kind, members) {
-		l := w.clause(m, t.with(m), p, point)
-		looks, grades = append(looks, l), append(grades, l.grade)
+		looks = append(looks, w.clause(m, t.with(m), p, point))
 	}
-	out := look{grade: atLeast(k, grades...)}
+	return together(looks, k)
+}
+
+// each judges one comparison of a rule with a not, which is about all places
+// together, on each of them: it must hold on all, turned round on one.
+func (w *watcher) each(c Clause, t terms, point bool) look {
+	places := w.places(Clause{ID: c.ID, On: t.on, By: t.by}, State{})
+	if t.by != "" { // not each workload has each value
+		places = slices.DeleteFunc(places, func(p place) bool { return !w.served(p, t) })
+	}
+	least := len(places)
+	if c.some {
+		least = min(1, least)
+	}
+	t = t.share(len(places), least)
+	var looks []look
+	for _, p := range places {
+		l := w.leaf(c, t, p, point)
+		if len(places) > 1 {
+			l.reason = "on " + p.scope() + " " + l.reason
+		}
+		looks = append(looks, l)
+	}
+	return together(looks, least)
+}
+
+// served reports whether the candidate was sent anything there within the window.
+func (w *watcher) served(p place, t terms) bool {
+	x := sight{watcher: w, terms: t, place: p, metric: record.Metric{Name: "offered"}}
+	return x.seen.See(x.ask("candidate", w.at.Add(-cmp.Or(t.window.For, maxWindow)), w.at)).N > 0
+}
+
+// together combines what members say of which so many must pass.
+func together(looks []look, least int) look {
+	var grades []Grade
+	for _, l := range looks {
+		grades = append(grades, l.grade)
+	}
+	out := look{grade: atLeast(least, grades...)}
 	var said []string
 	for _, l := range looks {
 		out.blind = out.blind || l.blind && out.grade == Inconclusive
@@ -378,12 +417,17 @@ func (w *watcher) clause(c Clause, t terms, p place, point bool) look {
 			said = append(said, l.reason)
 		}
 	}
-	out.reason = strings.Join(said, "; ")
+	if out.reason = strings.Join(said, "; "); len(looks) == 0 {
+		out.blind, out.reason = true, "no data: no request is in scope"
+	}
 	return out
 }
 
 // leaf judges one comparison on what was seen.
 func (w *watcher) leaf(c Clause, t terms, p place, point bool) look {
+	if p.all {
+		return w.each(c, t, point)
+	}
 	need := c.Need
 	m, unit, err := need.Quantity.metric()
 	if err != nil || need.IsZero() || !decisive(t.confidence) {
@@ -391,8 +435,9 @@ func (w *watcher) leaf(c Clause, t terms, p place, point bool) look {
 	}
 	x := sight{watcher: w, need: need, metric: m, unit: unit, terms: t, place: p}
 	if !point && byEvidence(need, w.judge) {
-		proof, l := x.prove(c.ID, w.rule.Proofs[c.ID])
-		w.proofs[c.ID] = proof
+		key := p.key(c.ID)
+		proof, l := x.prove(w.rule.Proofs[key])
+		w.proofs[key] = proof
 		return l
 	}
 	if why := x.fenced(); why != "" {
