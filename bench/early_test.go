@@ -24,8 +24,8 @@ func earlySuite(t *testing.T, clauses, more string) *Suite {
 seed: 4
 stop: early
 variants:
-  baseline: {url: "http://sim/v1", metrics: off}
-  candidate: {url: "http://sim2/v1", metrics: off}
+  baseline: {url: "http://sim/v1", metrics: off, price: {input: 1, output: 4}}
+  candidate: {url: "http://sim2/v1", metrics: off, price: {input: 1, output: 4}}
 workloads:
   w: {arrivals: {poisson: 20/s}, for: 60s, prompts: {synthetic: 20}, output: 10, warmup: {requests: 5}%s
 contract:
@@ -89,6 +89,12 @@ func TestRunsStopEarly(t *testing.T) {
 					if s.Requests != sent || s.Unsent != 2*(planOf(r.Manifest, s.Workload)-sent) || s.Saved != time.Duration(12-s.Blocks)*10*time.Second {
 						t.Errorf("%+v; %d were sent", s, sent)
 					}
+				}
+				if c := r.Verdict.Clauses[0]; c.Shortfall > 0 && (c.Cost == nil || c.Cost.Time < time.Second || c.Cost.Money == nil || !(*c.Cost.Money > 0)) {
+					t.Errorf("%d requests are missing, for %+v", c.Shortfall, c.Cost)
+				}
+				if tt.name == "too few" && r.Verdict.Clauses[0].Shortfall == 0 {
+					t.Error("nobody says how many requests are missing")
 				}
 				checkSameWhenOpened(t, r)
 			})

@@ -38,6 +38,7 @@ type Result struct {
 	Report   *report.Document
 
 	contract *contract.Contract
+	prices   map[string]contract.Price
 	looks    []int // of a run that may stop early: after which blocks it was looked at; nil: it is judged once
 }
 
@@ -63,7 +64,7 @@ func Open(dir string) (*Result, error) {
 		if err := config.Decode(filepath.Join(dir, "manifest.json#suite"), []byte(m.Suite), s); err != nil {
 			return nil, fmt.Errorf("reading the suite of %s: %w", dir, err)
 		}
-		r.contract, r.looks = s.Contract.Contract, s.looks()
+		r.contract, r.looks, r.prices = s.Contract.Contract, s.looks(), s.prices()
 	}
 	if m.State == StateRunning {
 		m.Client = uncertified
@@ -90,6 +91,7 @@ func readRecords(dir string) ([]record.Record, record.Repair, error) {
 func (r *Result) Evidence() contract.Evidence {
 	m := r.Manifest
 	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Unfit: r.unfit(), Interim: interims(m, r.looks)}
+	e.Prices = r.prices
 	var names []string
 	for _, v := range m.Variants {
 		names = append(names, v.Name)

@@ -460,7 +460,7 @@ func (r *run) keep() (*Result, error) {
 	if err := r.checkpoint(); err != nil {
 		return nil, err
 	}
-	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: r.suite.looks()}
+	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: r.suite.looks(), prices: r.suite.prices()}
 	result.judge()
 	return result, result.write()
 }

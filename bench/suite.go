@@ -67,9 +67,10 @@ type Variant struct {
 	Tokens   string            `yaml:"tokens" oneof:"usage,events" doc:"usage (the server counts) or events (each payload event is one token); usage if left out"`
 	Sim      *sim.Config       `yaml:"sim" doc:"a simulated engine instead of an endpoint"`
 
-	Metrics    MetricsAddress `yaml:"metrics" doc:"address of the engine's Prometheus metrics, http(s)://host:port/metrics, or off; /metrics at the host of url if left out, where they may be missing"`
-	GPUMetrics string         `yaml:"gpu_metrics" doc:"address of the metrics of dcgm-exporter for the GPUs of the engine, http(s)://host:9400/metrics"`
-	ResetCache bool           `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload, and prove with a canary that it did"`
+	Metrics    MetricsAddress  `yaml:"metrics" doc:"address of the engine's Prometheus metrics, http(s)://host:port/metrics, or off; /metrics at the host of url if left out, where they may be missing"`
+	Price      *contract.Price `yaml:"price" doc:"what its tokens cost, for what a clause that is not decided would cost"`
+	GPUMetrics string          `yaml:"gpu_metrics" doc:"address of the metrics of dcgm-exporter for the GPUs of the engine, http(s)://host:9400/metrics"`
+	ResetCache bool            `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload, and prove with a canary that it did"`
 }
 
 // CheckConfig reports what does not fit together.
@@ -113,6 +114,17 @@ func (v *Variant) checkAPI(n *config.Node) {
 			complain(n.At("template"), err, "", "docs/protocols.md has an example")
 		}
 	}
+}
+
+// prices are what the variants' tokens cost, where the suite says it.
+func (s *Suite) prices() map[string]contract.Price {
+	prices := make(map[string]contract.Price)
+	for name, v := range s.Variants.All() {
+		if v.Price != nil {
+			prices[name] = *v.Price
+		}
+	}
+	return prices
 }
 
 // ConfigSchema asks for either url or sim beside what the fields ask for.

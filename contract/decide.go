@@ -28,6 +28,7 @@ func (x *trial) absolute() (Grade, string) {
 		return grade, x.fact()
 	}
 	x.wholeRun()
+	x.detect(est)
 	if grade == Inconclusive {
 		return grade, x.undecided(est)
 	}
@@ -266,6 +267,7 @@ func (x *trial) relative() (Grade, string) {
 	x.Change, x.ChangeIs = &Figure{x.diff}, x.change.kind
 	x.Limit.Change = finite(x.limit)
 	x.Limit.Value = finite(limit.Factor*x.b.est.Value + limit.Value)
+	x.detect(x.diff)
 	if gap != "" {
 		return Inconclusive, gap
 	}

@@ -343,6 +343,7 @@ func (j *judge) one(c Clause, t terms, workload string) Result {
 	}
 	x.Grade, x.Reason = x.judge(j)
 	x.Grade, x.Reason = x.early(look, x.Grade, x.Reason)
+	x.remark(j)
 	return x.Result
 }
 
@@ -434,6 +435,7 @@ func (x *trial) missing() string {
 		return fmt.Sprintf("the contract registers no reference for %s", registeredKey(need.Quantity, x.Workload))
 	}
 	if x.c.gap != "" {
+		x.Shortfall = x.c.more
 		return x.c.gap
 	}
 	least := x.terms.min
@@ -458,6 +460,7 @@ func (x *trial) missing() string {
 		return ""
 	}
 	if x.b.gap != "" {
+		x.Shortfall = x.b.more
 		return x.b.gap
 	}
 	if n := int64(x.base.counts.judged()); n < least {

@@ -19,6 +19,7 @@ type Evidence struct {
 	Candidate string             // variant to judge; "": the only one that there is
 	Interim   map[string]Interim // of a run that may stop early: at which look each workload stands; nil: it is judged once, at the end
 	Checks    []Checked          // that the run declared; their records are of workloads of their names
+	Prices    map[string]Price   // by variant; what is not priced has no cost in money
 	Unfit     []string           // why the whole run proves nothing (an unfit client); each makes every grade inconclusive
 }
 
@@ -223,6 +224,7 @@ func (s *scope) span() time.Duration {
 type reading struct {
 	est   stat.Estimate
 	gap   string   // why the figure is no evidence, whatever it says; "" if it is
+	more  int64    // about how many more requests would close the gap; 0: not known
 	notes []string // what a reader must know
 }
 
@@ -586,6 +588,7 @@ func (s *scope) mean(r *reading, sample *stat.Sample, confidence float64) {
 		r.gap = fmt.Sprintf("%d of %s of %s hide their value, and a mean leaves them out", c.Missing, count(c.Completed, "completed request"), s.variant)
 	case n < meanValues:
 		r.gap = fmt.Sprintf("only %s of %s; a mean needs %d for a bound", count(n, "value"), s.variant, meanValues)
+		r.more = int64(meanValues - n)
 	case c.Failed > 0:
 		r.notes = append(r.notes, fmt.Sprintf("the mean leaves out %s of %s", count(c.Failed, "failed request"), s.variant))
 	}
@@ -654,6 +657,7 @@ func (s *scope) rate(m record.Metric, confidence float64) reading {
 	r.est = stat.Rate(in.amounts, in.seconds, confidence)
 	if r.gap == "" && len(in.amounts) < rateSlices {
 		r.gap = fmt.Sprintf("only %s of %s; a rate needs %d for a bound", count(len(in.amounts), "second"), s.variant, rateSlices)
+		r.more = about(float64(s.counts.judged()) / float64(len(in.amounts)) * float64(rateSlices-len(in.amounts)))
 	}
 	return r
 }

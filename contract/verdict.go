@@ -88,6 +88,8 @@ type Result struct {
 	Counts     []Counts          `json:"counts,omitempty"`    // the requests behind the figures: the candidate's, then the baseline's
 	Signature  *record.Signature `json:"signature,omitempty"` // how the values of a check came about
 	Shortfall  int64             `json:"shortfall,omitempty"` // about how many more requests of each variant would decide it; 0: decided, or unknown
+	Cost       *Cost             `json:"cost,omitempty"`      // of that shortfall; null: there is none, or it is not known
+	Detects    *float64          `json:"detects,omitempty"`   // least true change, or value where the limit is absolute, that fails in four runs of this size in five; null: not known, or a fact of the run
 	Notes      []string          `json:"notes,omitempty"`     // what a reader must know of these figures
 	Results    []Result          `json:"results,omitempty"`   // members of a group, vetoes, or workloads
 	Joint      *Tradeoff         `json:"joint,omitempty"`     // of a joint clause
