@@ -227,7 +227,9 @@ func checkUnion(t *testing.T, r *Result, e *engine) {
 				if marked {
 					again++
 				}
-				if n < 1 || n > 1 && !marked {
+				// A first try that was cut after longer than its repetition took is the one that counts.
+				outlasted := rec.Outcome == record.TotalTimeout && strings.Contains(rec.Detail, "sent again")
+				if n < 1 || n > 1 && !marked && !outlasted {
 					t.Errorf("%s %s: shot %d was served %d times, marked %v", v.Name, name, shot.Index, n, marked)
 				}
 			}
