@@ -75,8 +75,12 @@ func (j *judge) interim(workload string) Interim {
 	if j.e.Interim == nil {
 		return Interim{}
 	}
-	if i, ok := j.e.Interim[workload]; ok && i.Of > 0 {
+	i, ok := j.e.Interim[workload]
+	switch {
+	case ok && i.Of > 0:
 		return i
+	case !ok && j.e.check(workload) != nil:
+		return Interim{} // a check is no load that is cut into blocks: it is judged once, when it is done
 	}
 	return Interim{Of: 1} // of a run that may stop, but nobody says where this workload stands
 }

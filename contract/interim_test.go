@@ -268,3 +268,17 @@ func TestSettled(t *testing.T) {
 		}
 	}
 }
+
+// TestChecksAreJudgedOnce: a check is no load that is cut into blocks. Of a run that may
+// stop early it is judged when it is done, and not before.
+func TestChecksAreJudgedOnce(t *testing.T) {
+	e := cases(200, 1, "quality.right", func(int) (float64, float64) { return 1, 1 })
+	e.Interim = map[string]Interim{"chat": {2, 6}}
+	if r := checkedResult(t, "share(quality.right) >= baseline - 5 points", e); r.Grade != Pass || r.Confidence != 0.95 || r.Look != nil {
+		t.Errorf("a check that is done: %s at %v, look %v (%s)", r.Grade, r.Confidence, r.Look, r.Reason)
+	}
+	e.Interim["quality"] = Interim{Of: 1}
+	if r := checkedResult(t, "share(quality.right) >= baseline - 5 points", e); r.Grade != Inconclusive {
+		t.Errorf("a check that is not: %s (%s)", r.Grade, r.Reason)
+	}
+}

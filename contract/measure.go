@@ -17,7 +17,7 @@ type Evidence struct {
 	Windows   []record.Window    // when each variant was measured on each workload; rates need them
 	Baseline  string             // variant that limits refer to; "": there is none
 	Candidate string             // variant to judge; "": the only one that there is
-	Interim   map[string]Interim // of a run that may stop early: at which look each workload stands; nil: it is judged once, at the end
+	Interim   map[string]Interim // of a run that may stop early: at which look each workload stands; nil: it is judged once, at the end, as a check is that is not named here
 	Checks    []Checked          // that the run declared; their records are of workloads of their names
 	Prices    map[string]Price   // by variant; what is not priced has no cost in money
 	Unfit     []string           // why the whole run proves nothing (an unfit client); each makes every grade inconclusive
