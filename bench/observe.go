@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -185,4 +186,22 @@ func (r *run) engines(records []record.Record) {
 			}
 		}
 	}
+}
+
+// heard reads back what the engines of a run said, window by window; nothing where nothing
+// is kept, or what is cannot be read.
+func heard(dir string) (windows []record.EngineWindow) {
+	f, err := os.Open(filepath.Join(dir, metrics.FileName))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	snapshots, _, err := metrics.Read(f)
+	if err != nil {
+		return nil
+	}
+	for _, span := range metrics.Spans(snapshots) {
+		windows = append(windows, metrics.Window(span))
+	}
+	return windows
 }

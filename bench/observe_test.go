@@ -84,6 +84,7 @@ func TestEngineBesideTheClient(t *testing.T) {
 		}
 	}
 	checkSnapshots(t, r)
+	checkScrapes(t, r)
 	if again, err := record.ReadManifest(record.OS(), r.Dir); err != nil || fmt.Sprint(again.Engines) != fmt.Sprint(m.Engines) {
 		t.Errorf("the manifest keeps other figures: %v", err)
 	}
@@ -342,5 +343,29 @@ func TestEnginesPage(t *testing.T) {
 	v, _ := s.Variants.Get(Candidate)
 	if v.Metrics == "" || v.GPUMetrics == "" || !v.ResetCache {
 		t.Errorf("%+v lacks a field that the page explains", v)
+	}
+}
+
+// checkScrapes wants what a contract reads of the engines, scrape by scrape, to add up to
+// what the manifest keeps.
+func checkScrapes(t *testing.T, r *Result) {
+	t.Helper()
+	for _, side := range r.Manifest.Engines {
+		sum := map[string]float64{}
+		for _, w := range r.Evidence().Engine {
+			if w.Variant != side.Variant {
+				continue
+			}
+			for name, steps := range w.Counters {
+				for _, s := range steps {
+					sum[name] += s.By
+				}
+			}
+		}
+		for _, name := range []string{"queue_seconds_sum", "queue_seconds_count", "decode_seconds_sum", "prefix_hit_tokens", "preemptions"} {
+			if got, want := sum[name], side.Values[name]; math.Abs(got-want) > 1e-9*want {
+				t.Errorf("%s: %s adds up to %v scrape by scrape, want %v", side.Variant, name, got, want)
+			}
+		}
 	}
 }

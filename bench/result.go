@@ -92,6 +92,7 @@ func (r *Result) Evidence() contract.Evidence {
 	m := r.Manifest
 	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Unfit: r.unfit(), Interim: interims(m, r.looks)}
 	e.Prices = r.prices
+	e.Engine = heard(r.Dir)
 	var names []string
 	for _, v := range m.Variants {
 		names = append(names, v.Name)

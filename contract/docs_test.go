@@ -42,6 +42,10 @@ func documentedMetrics(t *testing.T, page string) {
 	for _, d := range vocabulary {
 		want[fmt.Sprintf("**Declared**: | `%s` | %s |", d.Name, units[d.Unit])] = true
 	}
+	for i := range stages {
+		m := stages[i].metric.Metric
+		want[fmt.Sprintf("**Stages**: | `%s` | %s |", m.Name, units[m.Unit])] = true
+	}
 	for _, m := range record.Metrics() {
 		kind := "**Values**"
 		if m.Indicator {

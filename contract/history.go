@@ -18,6 +18,7 @@ type History struct {
 	epoch   time.Time
 	records map[string][]*record.Record // by part, in order of their due instants
 	windows map[string][]record.Window
+	engine  map[string][]record.EngineWindow
 	talks   map[string][]talk // by part, in order of their starts
 	steps   []Step
 	end     record.Instant
@@ -28,7 +29,7 @@ type History struct {
 // request to its last.
 func NewHistory(epoch time.Time, e Evidence) *History {
 	j := newJudge(e)
-	h := &History{epoch: epoch, records: map[string][]*record.Record{}, windows: map[string][]record.Window{}, talks: map[string][]talk{}}
+	h := &History{epoch: epoch, records: map[string][]*record.Record{}, windows: map[string][]record.Window{}, engine: map[string][]record.EngineWindow{}, talks: map[string][]talk{}}
 	parts := map[string]string{j.candidate: "candidate"}
 	if j.baseline != "" {
 		parts[j.baseline] = baselineName
@@ -39,6 +40,9 @@ func NewHistory(epoch time.Time, e Evidence) *History {
 		if part, ok := parts[r.Variant]; ok && r.Phase == record.Measured && j.problem == "" {
 			h.records[part] = append(h.records[part], r)
 		}
+	}
+	for variant, part := range parts {
+		h.engine[part] = e.heard(variant, "")
 	}
 	for part, rs := range h.records {
 		slices.SortStableFunc(rs, func(a, b *record.Record) int { return cmp.Compare(a.Due, b.Due) })
@@ -101,6 +105,9 @@ func (h *History) See(a Ask) Series {
 		return h.bySession(a, m)
 	}
 	from, to, at := h.instant(a.From), h.instant(a.To), h.instant(a.At)
+	if g := stageOf(a.Metric); g != nil {
+		return h.told(g, a, from, min(to, at))
+	}
 	rs := h.records[a.Variant]
 	first := sort.Search(len(rs), func(i int) bool { return rs[i].Due > from })
 	last := sort.Search(len(rs), func(i int) bool { return rs[i].Due > to })
@@ -244,4 +251,17 @@ func at(e *record.Event) record.Instant {
 // fromDue reports whether the metric grows with the age of a request.
 func fromDue(m record.Metric) bool {
 	return slices.Contains([]string{"ttft", "ttft.service", "ttfa", "e2e", "e2e.service"}, m.Name)
+}
+
+// told is what the engine said in a stretch; the zero Series if it told nothing of it,
+// or was asked for requests with some label.
+func (h *History) told(g *stage, a Ask, from, to record.Instant) Series {
+	if len(a.Where) > 0 {
+		return Series{}
+	}
+	windows := slices.DeleteFunc(slices.Clone(h.engine[a.Variant]), func(w record.EngineWindow) bool {
+		return a.Workload != "" && w.Workload != a.Workload
+	})
+	s, _ := g.series(windows, from, to)
+	return s
 }

@@ -237,7 +237,11 @@ func (l *leafLint) check() {
 	}
 	l.c.Need = need
 	scopes = slices.DeleteFunc(scopes, func(p Planned) bool { return !p.meant(l.m, l.t.on) })
-	if d, ok := declaredMetric(l.m.Name); ok && len(l.planned) > 0 {
+	g := stageOf(l.m.Name)
+	if g != nil && !l.stage(g) {
+		return
+	}
+	if d, ok := declaredMetric(l.m.Name); ok && g == nil && len(l.planned) > 0 {
 		l.say(CodeUnmeasured, need.at.metric, fmt.Sprintf("a run does not measure %s, which needs %s", d.Name, d.needs), "keep the clause in a contract for live traffic, and remove it here")
 		return
 	}

@@ -21,6 +21,9 @@ type Evidence struct {
 	Checks    []Checked          // that the run declared; their records are of workloads of their names
 	Prices    map[string]Price   // by variant; what is not priced has no cost in money
 	Unfit     []string           // why the whole run proves nothing (an unfit client); each makes every grade inconclusive
+
+	// Engine is what the engines said of themselves, in order of time; metrics engine.* need it.
+	Engine []record.EngineWindow
 }
 
 // The bounds on what may be missing before a figure is no evidence.
@@ -99,6 +102,8 @@ type scope struct {
 	counts    Counts
 	several   bool // records of more than one workload
 	checked   bool // the workload is a check
+	engine    []record.EngineWindow
+	labelled  bool // only requests with some label
 	lastSeen  record.Instant
 	*memo
 }
@@ -172,6 +177,7 @@ func gather(e Evidence, variant, workload string, labels map[string]string) scop
 			s.windows = append(s.windows, w)
 		}
 	}
+	s.engine, s.labelled = e.heard(variant, only), len(labels) > 0
 	slices.SortFunc(s.windows, func(a, b record.Window) int { return cmp.Compare(a.Start, b.Start) })
 	return s
 }
@@ -245,6 +251,8 @@ func (s *scope) measure(q Quantity, m record.Metric, confidence float64, high bo
 		r = none(s.empty(), confidence)
 	case m.Check != "" && (q.Stat == "share" || q.Stat == "mean"):
 		return s.checkedMean(m, confidence)
+	case stageOf(m.Name) != nil:
+		r = s.said(q, stageOf(m.Name), m, confidence, high)
 	case q.Stat == "rate":
 		r = s.rate(m, confidence)
 	case q.Stat == "count":

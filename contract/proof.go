@@ -42,7 +42,7 @@ const (
 // candidate, unless the rule asks for something else. A rate has no test: it is of
 // time, and not of sessions.
 func byEvidence(n Need, judge string) bool {
-	return n.Limit.Baseline && (judge == "" || judge == "evidence") && slices.Contains([]string{"quantile", "mean", "share"}, n.Quantity.Stat)
+	return n.Limit.Baseline && stageOf(n.Quantity.Metric) == nil && (judge == "" || judge == "evidence") && slices.Contains([]string{"quantile", "mean", "share"}, n.Quantity.Stat)
 }
 
 // prove judges the comparison by all evidence since its proof began.

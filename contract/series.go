@@ -25,6 +25,7 @@ type Series struct {
 	// Histogram is of the finite values, one observation each, instead of Values. It
 	// knows no order, so what it shows takes requests as independent.
 	Histogram *stat.Histogram
+	Weights   []float64 // of metrics of engines: of how many requests, or seconds, each of Values is the sum; as long as Values
 
 	// For an Ask by Sessions, instead of the above except N, Over and Missing: one
 	// observation a session, of the values of all its requests (see
@@ -180,6 +181,9 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 	case "count":
 		return reading{est: exact(s.Total, int(s.N), 0, confidence)}
 	case "rate":
+		if len(s.Weights) > 0 && len(s.Weights) == len(s.Values) && len(s.Values) >= rateSlices {
+			return reading{est: stat.Rate(s.Values, s.Weights, confidence)}
+		}
 		if len(s.Values) < rateSlices {
 			return none(fmt.Sprintf("only %s; a rate needs %d for a bound", count(len(s.Values), "second"), rateSlices), confidence)
 		}
@@ -188,6 +192,9 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 			seconds[i] = s.Seconds / float64(len(s.Values))
 		}
 		return reading{est: stat.Rate(s.Values, seconds, confidence)}
+	}
+	if len(s.Weights) > 0 && q.Stat == "mean" {
+		return s.weighted(confidence)
 	}
 	sample, over, err := s.sample(high)
 	if err != nil {
@@ -216,4 +223,17 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 		mirror(&r.est)
 	}
 	return r
+}
+
+// weighted estimates a mean of requests of which only sums are known.
+func (s Series) weighted(confidence float64) reading {
+	if len(s.Weights) != len(s.Values) || len(s.Values) < rateSlices {
+		return none(fmt.Sprintf("only %s; a mean of sums needs %d for a bound", count(len(s.Values), "sum"), rateSlices), confidence)
+	}
+	if s.N < meanValues {
+		return none(fmt.Sprintf("only %s; a mean needs %d for a bound", count(s.N, "value"), meanValues), confidence)
+	}
+	e := stat.Rate(s.Values, s.Weights, confidence)
+	e.N = int(s.N) // of what the sums are of, not their number
+	return reading{est: e}
 }

@@ -23,6 +23,9 @@ var knownNames = sync.OnceValue(func() []string {
 	for _, d := range vocabulary {
 		names = append(names, d.Name)
 	}
+	for i := range stages {
+		names = append(names, stages[i].metric.Name)
+	}
 	return names
 })
 

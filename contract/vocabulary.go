@@ -84,6 +84,9 @@ func find(name string, own ...record.Metric) (record.Metric, bool) {
 }
 
 func declaredMetric(name string) (declared, bool) {
+	if g := stageOf(name); g != nil {
+		return g.metric, true
+	}
 	i := slices.IndexFunc(vocabulary, func(d declared) bool { return d.Name == name })
 	if i < 0 {
 		return declared{}, false

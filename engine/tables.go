@@ -100,6 +100,8 @@ var dialects = []*dialect{
 		{ours: "prompt_cached_tokens", theirs: "sglang:cached_tokens_total"},
 		{ours: "gen_tokens", theirs: "sglang:generation_tokens_total"},
 		{ours: "preemptions", theirs: "sglang:num_retracted_requests_total"},
+		// Every rank of a tensor-parallel group counts, without a label to tell them apart.
+		{ours: "evicted_tokens", theirs: "sglang:evicted_tokens_total"},
 		{ours: "queue_seconds", theirs: "sglang:queue_time_seconds"},
 		{ours: "prefill_seconds", theirs: "sglang:per_stage_req_latency_seconds", where: []label{{"stage", "prefill_forward"}}},
 		{ours: "ttft_seconds", theirs: "sglang:time_to_first_token_seconds"},

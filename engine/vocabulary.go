@@ -45,6 +45,7 @@ var vocabulary = []Quantity{
 	{"prompt_computed_tokens", Counter, "prompt tokens that went through the model, those from a cache left out"},
 	{"gen_tokens", Counter, "tokens generated"},
 	{"preemptions", Counter, "requests sent back to the queue for want of KV blocks"},
+	{"evicted_tokens", Counter, "tokens whose KV blocks were evicted from the prefix cache"},
 	{"queue_seconds", Histogram, "arrival to the most recent start of the first step, by request"},
 	{"prefill_seconds", Histogram, "start of the first step to first token, by request"},
 	{"decode_seconds", Histogram, "first to last token, time of preemption included, by request"},

@@ -49,3 +49,22 @@ func (p CacheProbe) Hits() (n int64, ok bool) {
 	}
 	return p.Counted.N()
 }
+
+// EngineWindow is what an engine said of itself while one variant served one block
+// of a workload, from scrape to scrape. The names are those of
+// docs/format/engine.md; what is not known is in neither map.
+type EngineWindow struct {
+	Variant, Workload string
+	Block             int
+	Engine            string                    // as in EngineSide
+	Counters          map[string][]EngineGrowth // NAME_sum and NAME_count of histograms too
+	Gauges            map[string][]EngineGrowth // readings: of what was read at To; the edges of the window left out
+	Lost              map[string]string         // figures that the engine shows and that could not be told in this window, and why
+}
+
+// EngineGrowth is by how much a counter grew between two scrapes, or what a gauge
+// read at the second of them.
+type EngineGrowth struct {
+	From, To Instant
+	By       float64
+}

@@ -54,7 +54,7 @@ func (b *builder) workload(info record.WorkloadInfo) Workload {
 	}
 	quantities := slices.Clone(shown)
 	for _, c := range clauses {
-		if c.Scope == c.Workload && !slices.Contains(quantities, *c.Quantity) {
+		if c.Scope == c.Workload && !ofEngine(c) && !slices.Contains(quantities, *c.Quantity) {
 			quantities = append(quantities, *c.Quantity)
 		}
 	}
@@ -84,7 +84,7 @@ func (b *builder) workload(info record.WorkloadInfo) Workload {
 		}
 	}
 	for _, c := range clauses {
-		if c.Scope != c.Workload {
+		if c.Scope != c.Workload || ofEngine(c) {
 			w.Rows = append(w.Rows, b.scoped(c))
 		}
 	}
@@ -401,13 +401,21 @@ func needText(r contract.Result) string {
 	return sign + " " + r.Limit.Text
 }
 
-// scoped is the row of a clause about some of a workload's requests. It shows
-// the clause's own figures, since only the clause knows which requests they are.
+// ofEngine reports whether the clause is about what an engine told of itself, which the
+// records do not have.
+func ofEngine(c contract.Result) bool { return strings.HasPrefix(c.Quantity.Metric, "engine.") }
+
+// scoped is the row of a clause about some of a workload's requests, or about an
+// engine. It shows the clause's own figures, since only the clause knows what they are of.
 func (b *builder) scoped(c contract.Result) Row {
 	m, _ := record.Find(c.Quantity.Metric)
 	scope := strings.TrimPrefix(c.Scope, c.Workload+", ")
+	name := title(*c.Quantity) + " (" + scope + ")"
+	if ofEngine(c) {
+		name, scope = title(*c.Quantity), ""
+	}
 	row := Row{
-		Name: title(*c.Quantity) + " (" + scope + ")", Scope: scope, Doc: m.Doc,
+		Name: name, Scope: scope, Doc: m.Doc,
 		Quantity: *c.Quantity, Unit: c.Unit, Clauses: []Judged{{ID: c.ID, Need: needText(c), Grade: c.Grade}},
 	}
 	for _, v := range b.doc.Variants {
