@@ -103,7 +103,7 @@ func (o *Objective) CheckConfig(n *config.Node) {
 		return
 	}
 	if o.Worst.IsZero() {
-		if unit == record.Proportion || unit == record.Points {
+		if m.Name == "" || unit == record.Proportion || unit == record.Points {
 			n.Fault(fmt.Sprintf("%s may be 0, so its ratio to the baseline says nothing", o.Of), "write worst: and best:")
 		}
 		return
@@ -196,12 +196,12 @@ const atTop = "a joint clause stands at the top of a contract, in no group"
 // profiles are the shares of speed in all weight; quality has the rest.
 var profiles = map[string]float64{"aggressive": 0.7, "balanced": 0.5, "conservative": 0.3}
 
-// quality reports whether an objective is one of quality: a share or a score. Times,
-// rates and amounts are speed, or what it costs.
+// quality reports whether an objective is one of quality: a share or a score, or what
+// only a check knows. Times, rates and amounts are speed, or what it costs.
 func (o *Objective) quality() bool {
 	m, _ := find(o.Of.Metric)
 	unit, _, _ := o.Of.unit(m)
-	return unit == record.Proportion || unit == record.Points
+	return m.Name == "" || unit == record.Proportion || unit == record.Points
 }
 
 // weights returns the weights, which add up to 1: of the objectives, or of the

@@ -315,3 +315,41 @@ func TestJointExample(t *testing.T) {
 		t.Errorf("written and read back: %+v, want %+v", back.Clauses[0].Joint.Objectives[0], again.Objectives[0])
 	}
 }
+
+// TestJointTradesSpeedForQuality: an objective or a veto may be the value of a check,
+// which has cases of its own beside the workload.
+func TestJointTradesSpeedForQuality(t *testing.T) {
+	e := cases(300, 1, "quality.right", func(i int) (float64, float64) { return yes(i%10 > 0), yes(i%10 > 1) })
+	for i, v := range []string{"baseline", "candidate"} {
+		b := newBatch(v, "chat")
+		b.n, b.sigma, b.ttft = 400, 0.1, []time.Duration{800 * time.Millisecond, 400 * time.Millisecond}[i]
+		e.Records = append(e.Records, b.records(source(9))...)
+		e.Windows = append(e.Windows, b.window())
+	}
+	const body = `
+vetoes:
+  - need: share(quality.right) >= 60%
+objectives:
+  - {of: p50(ttft), better: lower}
+  - {of: share(quality.right), better: higher, worst: 0%, best: 100%}
+`
+	for profile, want := range map[string]Grade{"aggressive": Pass, "conservative": Pass} {
+		v := Evaluate(traded(t, body+"profile: "+profile+"\n"), e)
+		r := v.Clauses[0]
+		if v.Grade != want || len(r.Results) != 1 || r.Results[0].Grade != Pass || r.Results[0].Workload != "quality" || len(r.Joint.Points) != 2 {
+			t.Errorf("%s: %s (%s), vetoes %+v", profile, v.Grade, v.Reason, r.Results)
+		}
+		for _, p := range r.Joint.Points {
+			if !p.Front || p.Figures[1].N != 300 {
+				t.Errorf("%s: %+v", p.Variant, p)
+			}
+		}
+	}
+	if v := Evaluate(traded(t, strings.Replace(body, "60%", "85%", 1)), e); v.Grade != Inconclusive && v.Grade != Fail {
+		t.Errorf("a veto of a check: %s (%s)", v.Grade, v.Reason)
+	}
+	e.Checks[0].Why = "no judge"
+	if v := Evaluate(traded(t, body), e); v.Grade != Inconclusive {
+		t.Errorf("a check that could not run: %s (%s)", v.Grade, v.Reason)
+	}
+}

@@ -138,6 +138,7 @@ type terms struct {
 	min        int64
 	window     Window
 	confidence float64
+	within     string // the workload of a joint clause, for those of its vetoes that name none
 	inGroup    bool
 	wrongFail  float64 // chance of a wrong fail that is left to the clause; live only
 }
@@ -264,6 +265,9 @@ func (t terms) at(p place) terms {
 func (j *judge) match(t terms, metric string) []place {
 	said := len(t.on) > 0
 	t.on = j.meant(t.on, metric)
+	if t.within != "" && !said && slices.Contains(t.on, t.within) {
+		t.on = Names{t.within}
+	}
 	var out []place
 	if len(t.where) == 0 && t.by == "" {
 		names := t.on

@@ -58,7 +58,7 @@ type Point struct {
 // joint judges a joint clause on one workload.
 func (j *judge) joint(c Clause, t terms, workload string) Result {
 	inner := t
-	inner.on, inner.by, inner.inGroup = Names{workload}, "", true
+	inner.on, inner.within, inner.by, inner.inGroup = nil, workload, "", true
 	look, whole := j.interim(workload), t.confidence
 	t.confidence = look.confidence(whole)
 	r := Result{Kind: KindJoint, Scope: scopeText(workload, t.where), Workload: workload, Confidence: t.confidence, Look: look.orNil()}
@@ -123,7 +123,7 @@ func (w *weighing) judge() (Grade, string) {
 // prove nothing.
 func (w *weighing) measure(o *Objective) (x *trial, gap, doubt string) {
 	x = &trial{clause: Clause{Need: o.need}, terms: w.terms, Result: Result{
-		Workload: w.workload, Compare: o.need.Compare, Quantity: &o.need.Quantity, Limit: &Bound{}, Confidence: w.terms.confidence,
+		Workload: w.place(o), Compare: o.need.Compare, Quantity: &o.need.Quantity, Limit: &Bound{}, Confidence: w.terms.confidence,
 	}}
 	_, why := x.judge(w.j)
 	switch {
@@ -141,6 +141,15 @@ func (w *weighing) measure(o *Objective) (x *trial, gap, doubt string) {
 		doubt = fmt.Sprintf("%s: %s", o.Of, why)
 	}
 	return x, "", doubt
+}
+
+// place is the workload that an objective is of: that of the clause, or the check that
+// writes its values.
+func (w *weighing) place(o *Objective) string {
+	if m, _ := find(o.Of.Metric, w.j.own...); m.Check != "" {
+		return m.Check
+	}
+	return w.workload
 }
 
 // wreckedBaseline says that too much of the baseline failed for a yardstick.
@@ -354,11 +363,11 @@ func (w *weighing) points(t *Tradeoff) {
 	for _, name := range names {
 		var es []stat.Estimate
 		p := Point{Variant: name}
-		s := w.j.scope(name, w.workload, w.terms.where)
 		for k, x := range w.trials {
 			less[k] = w.joint.Objectives[k].Better == "lower"
 			e := none("nothing measures it", twoSided(w.terms.confidence)).est
 			if x.metric.Name != "" {
+				s := w.j.scope(name, x.Workload, w.terms.where)
 				r := s.measure(x.clause.Need.Quantity, x.metric, twoSided(w.terms.confidence), x.Compare.upper())
 				if e = r.est; r.gap != "" {
 					e = none(r.gap, e.Confidence).est
