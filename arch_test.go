@@ -21,7 +21,7 @@ var floors = [][]string{
 	{"overlap"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
-	{"load", "sim", "report", "interop", "judge", "ask"},
+	{"load", "sim", "report", "interop", "judge", "ask", "embed"},
 	{"dimension"},
 	{"bench", "audit", "notify"},
 	{"cmd/assay", "scripts/bench-client", "scripts/errorrates", "scripts/overlap"},
@@ -35,7 +35,7 @@ var quarantine = map[string][]string{
 	"github.com/spf13/":           {"cmd/assay"},                                                                            // packages take values, not flags
 	"github.com/abadojack/":       {"verify"},                                                                               // languages are told in one place
 	"github.com/neurosnap/":       {"verify"},                                                                               // and sentences
-	"gonum.org/":                  {"stat", "stat/agree", "stat/anytime", "stat/compare"},                                   // distributions live with statistics
+	"gonum.org/":                  {"stat", "stat/agree", "stat/anytime", "stat/compare", "embed"},                          // distributions live with statistics, matrices with the embedder
 	"database/sql":                {"baseline"},                                                                             // one registry
 	"modernc.org/":                {"baseline"},
 	"github.com/jackc/":           {"baseline"},

@@ -21,39 +21,43 @@ var punkt = sync.OnceValue(func() *sentences.DefaultSentenceTokenizer {
 
 // Sentences counts the sentences of a text, by Punkt's model of English and, in
 // scripts that it does not know, by their own full stops.
-func Sentences(text string) int {
+func Sentences(text string) int { return len(SplitSentences(text)) }
+
+// SplitSentences returns the sentences of a text, without the white space around
+// them. See Sentences.
+func SplitSentences(text string) []string {
 	if trim(text) == "" {
-		return 0
+		return nil
 	}
-	n := 0
+	var out []string
 	for _, s := range punkt().Tokenize(text) {
-		if trim(s.Text) == "" {
-			continue
-		}
-		n += max(1, cjkSentences(s.Text))
+		out = appendSentences(out, s.Text)
 	}
-	return n
+	return out
 }
 
-// cjkSentences counts the sentences that end with a full stop of Chinese, Japanese
-// or an Indian script, and what follows the last of them.
-func cjkSentences(s string) int {
-	n, rest := 0, false
-	for _, r := range s {
-		switch {
-		case r == '。' || r == '！' || r == '？' || r == '।' || r == '॥':
-			if rest {
-				n++
+// appendSentences cuts what Punkt took for one sentence after the full stops of
+// Chinese, Japanese and Indian scripts. What has no letter or digit belongs to the
+// sentence before.
+func appendSentences(out []string, s string) []string {
+	start, said := 0, false
+	for i, r := range s {
+		switch r {
+		case '。', '！', '？', '।', '॥':
+			if said {
+				end := i + len(string(r))
+				out = append(out, trim(s[start:end]))
+				start, said = end, false
 			}
-			rest = false
-		case unicode.IsLetter(r) || unicode.IsNumber(r):
-			rest = true
+		default:
+			said = said || unicode.IsLetter(r) || unicode.IsNumber(r)
 		}
 	}
-	if n > 0 && rest {
-		n++
+	rest := trim(s[start:])
+	if rest == "" || !said && start > 0 {
+		return out
 	}
-	return n
+	return append(out, rest)
 }
 
 var wordRE = regexp.MustCompile(reWord + `+`)
