@@ -101,6 +101,9 @@ func (d *document) value(n *Node, v reflect.Value, f *field) {
 		d.value(n, v.Elem(), f)
 		return
 	}
+	if f != nil && f.most > 0 && n.tooLong(f.most) {
+		return // before the items are looked at
+	}
 	before := d.faults.total
 	switch x := v.Addr().Interface().(type) {
 	case Decoder:
@@ -314,6 +317,21 @@ func (d *document) dynamic(n *Node, v reflect.Value) {
 		d.list(n, x)
 	}
 	v.Set(x)
+}
+
+// tooLong reports whether a list or a mapping has more items than it may.
+func (n *Node) tooLong(most int) bool {
+	k, what := 0, "items"
+	switch n.Kind() {
+	case Sequence:
+		k = len(n.y.Content)
+	case Mapping:
+		k, what = len(n.y.Content)/2, "keys"
+	}
+	if k > most {
+		n.Fault(fmt.Sprintf("has %d %s; at most %d", k, what, most), "split it")
+	}
+	return k > most
 }
 
 // within checks the min and max tags, which are written as the document would.

@@ -24,9 +24,10 @@
 //
 // "required" asks for a key with a value that is not empty. The limits min and
 // max are written as the document would write them, with > and < for limits that
-// are not allowed themselves; they are checked where a value is given. doc goes
-// into the schema. Tags that cannot work panic, since the program is wrong and
-// not the document.
+// are not allowed themselves; they are checked where a value is given. most bounds
+// the items of a list, or the keys of a mapping, before they are looked at, as in
+// most:"100". doc goes into the schema. Tags that cannot work panic, since the
+// program is wrong and not the document.
 //
 // Fields may be booleans, integers, floats, strings, slices, maps with string
 // keys, structs, pointers to all of these, any, time.Duration, and the types of

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -23,6 +24,7 @@ type field struct {
 	doc      string
 	oneOf    []string
 	min, max string // limits as written in the tag; "" is none
+	most     int    // items of a list, or keys of a mapping; 0 is no limit
 }
 
 // infoOf reads the tags of a struct type. It panics on tags that cannot work:
@@ -59,6 +61,13 @@ func (info *structInfo) add(t reflect.Type, at []int) {
 			panic(fmt.Sprintf("config: %s: two fields are called %s", t, name))
 		}
 		fd := field{name: name, index: index, typ: f.Type, doc: f.Tag.Get("doc"), min: f.Tag.Get("min"), max: f.Tag.Get("max")}
+		if most := f.Tag.Get("most"); most != "" {
+			n, err := strconv.Atoi(most)
+			if k := f.Type.Kind(); err != nil || n < 1 || k != reflect.Slice && k != reflect.Map {
+				panic(fmt.Sprintf("config: %s.%s: most is a number of items of a list, or of keys of a mapping", t, f.Name))
+			}
+			fd.most = n
+		}
 		for option := range strings.SplitSeq(options, ",") {
 			switch option {
 			case "required":

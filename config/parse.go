@@ -148,8 +148,11 @@ func (d *document) scan() bool {
 	if hint, found := byteOrderMark(d.data); found {
 		return refuse(0, "the file starts with a byte order mark", hint)
 	}
-	marks, lines := 0, 0
+	marks, lines, start := 0, 0, 0
 	for i := 0; i < len(d.data); {
+		if i-start > longestLine {
+			return refuse(start, "a line of more than "+Bytes(longestLine).String(), "keep long texts in files of their own")
+		}
 		c := d.data[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(d.data[i:])
@@ -164,7 +167,7 @@ func (d *document) scan() bool {
 		}
 		switch {
 		case c == '\n', c == '\r' && !bytes.HasPrefix(d.data[i+1:], []byte("\n")):
-			lines++
+			lines, start = lines+1, i+1
 		case c == '\r':
 		case c < ' ' && c != '\t' || c == 0x7f:
 			return refuse(i, fmt.Sprintf("a control character (0x%02x)", c), "remove it, or write it as an escape in double quotes")
@@ -295,6 +298,10 @@ func (d *document) report(y *yaml.Node, what, hint string) {
 	}
 	d.faults.add(Fault{File: d.file, Line: max(y.Line, 1), Column: max(y.Column, 1), Path: pathOf(d.path), What: what, Hint: hint})
 }
+
+// longestLine bounds a line in bytes: the parser takes more than a hundred times as
+// long for a text as it takes to see that it is too long.
+const longestLine = 1 << 20
 
 // longestKey bounds a key in bytes: what is longer is text that lost its place.
 const longestKey = 256

@@ -196,9 +196,16 @@ func (g *generator) object(t reflect.Type) (map[string]any, error) {
 	return s, nil
 }
 
-// limitSchema adds the min and max tags of plain numbers. The limits of
+// limitSchema adds the most tag, and the min and max tags of plain numbers. The limits of
 // quantities, which are text, cannot be said.
 func limitSchema(s map[string]any, f field) {
+	switch {
+	case f.most == 0:
+	case f.typ.Kind() == reflect.Map:
+		s["maxProperties"] = f.most
+	default:
+		s["maxItems"] = f.most
+	}
 	if s["type"] != "integer" && s["type"] != "number" {
 		return
 	}

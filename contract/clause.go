@@ -18,7 +18,7 @@ type Contract struct {
 	Name       string         `yaml:"name" doc:"name of the contract, for reports"`
 	Confidence config.Percent `yaml:"confidence" doc:"confidence of the one-sided bound that decides each clause; 95% if left out"`
 	Reference  Reference      `yaml:"reference" doc:"registered values that limits refer to as reference, in place or the name of a file"`
-	Clauses    []Clause       `yaml:"clauses,required" doc:"what is demanded; every clause must pass"`
+	Clauses    []Clause       `yaml:"clauses,required" most:"1000" doc:"what is demanded; every clause must pass"`
 	node       *config.Node   // where the contract stands in its file, for Lint; nil if it was not decoded
 }
 
@@ -27,10 +27,10 @@ type Contract struct {
 type Clause struct {
 	ID         string            `yaml:"id" doc:"unique name; c1, c2 and so on if left out"`
 	Need       Need              `yaml:"need" doc:"one comparison: STAT(METRIC) CMP LIMIT"`
-	All        []Clause          `yaml:"all" doc:"a group that passes if every member passes"`
-	Any        []Clause          `yaml:"any" doc:"a group that passes if one member passes, and fails if all fail"`
+	All        []Clause          `yaml:"all" most:"1000" doc:"a group that passes if every member passes"`
+	Any        []Clause          `yaml:"any" most:"1000" doc:"a group that passes if one member passes, and fails if all fail"`
 	On         Names             `yaml:"on" doc:"the workload, or list of workloads, that is judged, each by itself; all if left out"`
-	Where      map[string]string `yaml:"where" doc:"only requests with these labels"`
+	Where      map[string]string `yaml:"where" most:"100" doc:"only requests with these labels"`
 	By         string            `yaml:"by" doc:"a label, such as tenant: each of its values is judged by itself"`
 	Min        int64             `yaml:"min" doc:"judge only if each variant has at least this many requests, dropped ones left out"`
 	Confidence config.Percent    `yaml:"confidence" doc:"instead of the contract's"`

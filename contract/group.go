@@ -11,7 +11,7 @@ import (
 // Quorum is a group of which a stated number of members must pass.
 type Quorum struct {
 	AtLeast int      `yaml:"at_least,required" doc:"how many members must pass"`
-	Of      []Clause `yaml:"of,required" doc:"the members"`
+	Of      []Clause `yaml:"of,required" most:"1000" doc:"the members"`
 }
 
 // CheckConfig refuses a number of members that no candidate could reach, or

@@ -43,7 +43,10 @@ var hostile = map[string]func() string{
 	"20,000 registered values": func() string {
 		return "version: 1\nreference: {" + registeredValues(20_000) + "}\nclauses: [{need: p99(ttft) <= reference}]\n"
 	},
-	"40,000 labels": func() string { return clausesOf(1, "{need: p99(ttft) <= 1s, where: {"+labelled(40_000)+"}}") },
+	"30,000 huge numbers": func() string { return clausesOf(30_000, "{need: p99(ttft) <= "+strings.Repeat("9", 60)+"s}") },
+	"1,000 huge numbers":  func() string { return clausesOf(1_000, "{need: p99(ttft) <= "+strings.Repeat("9", 400)+"s}") },
+	"a huge exponent":     func() string { return clausesOf(900, "{need: p99(ttft) <= 1e400s, min: 99999999999999999999}") },
+	"40,000 labels":       func() string { return clausesOf(1, "{need: p99(ttft) <= 1s, where: {"+labelled(40_000)+"}}") },
 }
 
 func clausesOf(n int, clause string) string {
@@ -86,13 +89,13 @@ func labelled(n int) string {
 }
 
 // TestHostileContractsAreCheap: whatever a contract says, it is read, linted and
-// judged in about 100 ms of one processor and 64 MB. A busy machine slows processor
-// time too: the bound leaves room for that, by default so much that it only tells
-// what is quadratic.
+// judged in 100 ms of one processor and 64 MB. A busy machine slows processor time
+// too: the slowest takes 50 to 70 ms on one, and the best of five tries counts; by
+// default the bound only tells what is quadratic.
 func TestHostileContractsAreCheap(t *testing.T) {
 	bound := 2 * time.Second
 	if os.Getenv("ASSAY_SLOW") != "" {
-		bound = 150 * time.Millisecond
+		bound = 100 * time.Millisecond
 	}
 	const most = 64 << 20
 	plan := []Planned{{Workload: "chat", Requests: 100, Variants: []string{"baseline", "candidate"}, Streaming: true, Usage: true}}
