@@ -42,7 +42,7 @@ func (v *vocabulary) words(dst []uint32, text []byte) []uint32 {
 		next := len(text)
 		for to < len(text) {
 			if c := text[to]; c < utf8.RuneSelf {
-				if isSpace(rune(c)) {
+				if asciiSpace[c] {
 					next = to + 1
 					break
 				}
@@ -107,26 +107,22 @@ func (v *vocabulary) grow() {
 }
 
 // ngrams counts the n-grams that a hypothesis shares with references. An n-gram
-// is numbered by the number of its first n-1 words and its last word, so that
-// no n-gram is ever compared or hashed as a whole.
+// is numbered by its place in a table, where it lies under the number of its
+// first n-1 words and its last word: no n-gram is compared or hashed as a whole.
 type ngrams struct {
-	slots  []pair
-	mark   uint32
-	counts []tally // by number of the n-gram
-	hyp    []uint32
-	refs   [][]uint32
-	out    []int
+	slots []ngram
+	shift int // of a hash, to a place in slots
+	mark  uint32
+	hyp   []uint32
+	refs  [][]uint32
+	out   []int
 }
 
-type pair struct {
-	key  uint64
-	mark uint32
-	id   uint32
-}
-
-// tally counts an n-gram: in the hypothesis, in the reference at hand, and most
-// in any reference.
-type tally struct {
+// ngram counts one: in the hypothesis, in the reference at hand, and most in
+// any reference.
+type ngram struct {
+	key            uint64
+	mark           uint32 // another mark than that of the table: the place is empty
 	hyp, ref, most uint32
 	at             uint32 // which reference is at hand
 }
@@ -165,29 +161,34 @@ func (g *ngrams) matches(hyp []uint32, refs [][]uint32, order int) []int {
 // g.refs, where it leaves those of the n-grams.
 func (g *ngrams) order(n int, hyp []uint32, refs [][]uint32) int {
 	g.reset(len(hyp))
+	numbers := g.hyp
 	for i := 0; i+n <= len(hyp); i++ {
-		if n > 1 && (g.hyp[i] == lost || g.hyp[i+1] == lost) {
-			g.hyp[i] = lost
+		if n == 1 {
+			numbers[i] = 0
+		} else if numbers[i] == lost || numbers[i+1] == lost {
+			numbers[i] = lost
 			continue
 		}
-		id := g.number(g.hyp[i], hyp[i+n-1], n, true)
-		g.counts[id].hyp++
-		g.hyp[i] = id
+		at, _ := g.find(numbers[i], hyp[i+n-1], true)
+		g.slots[at].hyp++
+		numbers[i] = at
 	}
 	found := 0
 	for k, ref := range refs {
 		numbers := g.refs[k]
 		for i := 0; i+n <= len(ref); i++ {
-			if n > 1 && (numbers[i] == lost || numbers[i+1] == lost) {
+			if n == 1 {
+				numbers[i] = 0
+			} else if numbers[i] == lost || numbers[i+1] == lost {
 				numbers[i] = lost
 				continue
 			}
-			id := g.number(numbers[i], ref[i+n-1], n, false)
-			numbers[i] = id
-			if id == lost {
+			at, ok := g.find(numbers[i], ref[i+n-1], false)
+			if numbers[i] = at; !ok {
+				numbers[i] = lost
 				continue
 			}
-			c := &g.counts[id]
+			c := &g.slots[at]
 			if c.at != uint32(k)+1 {
 				c.at, c.ref = uint32(k)+1, 0
 			}
@@ -199,8 +200,8 @@ func (g *ngrams) order(n int, hyp []uint32, refs [][]uint32) int {
 		}
 	}
 	for i := 0; i+n <= len(hyp); i++ {
-		if id := g.hyp[i]; id != lost && g.counts[id].most == 0 {
-			g.hyp[i] = lost
+		if at := numbers[i]; at != lost && g.slots[at].most == 0 {
+			numbers[i] = lost
 		}
 	}
 	return found
@@ -214,29 +215,27 @@ func (g *ngrams) reset(n int) {
 	}
 	// A table for one long segment would cost all that follow their cache.
 	if g.mark++; g.mark == 0 || len(g.slots) < size || len(g.slots) > max(1<<12, 16*size) {
-		g.slots, g.mark = make([]pair, size), 1
+		g.slots, g.mark = make([]ngram, size), 1
+		g.shift = 64 - bits.TrailingZeros(uint(size))
 	}
-	g.counts = g.counts[:0]
 }
 
-func (g *ngrams) number(prefix, last uint32, n int, add bool) uint32 {
-	if n == 1 {
-		prefix = 0
-	}
+// find looks for the place of an n-gram, which it takes if so told. Multiplying by a
+// secret odd number is universal hashing: nobody can choose text that collides.
+func (g *ngrams) find(prefix, last uint32, take bool) (at uint32, ok bool) {
 	key := uint64(prefix)<<32 | uint64(last)
-	hi, lo := bits.Mul64(key^pairKey, 0x9e3779b97f4a7c15^pairKey<<1)
-	for i := hi ^ lo; ; i++ {
-		s := &g.slots[i&uint64(len(g.slots)-1)]
+	slots := g.slots
+	for i := key * pairKey >> g.shift; ; i++ {
+		i &= uint64(len(slots) - 1)
+		s := &slots[i]
 		if s.mark != g.mark {
-			if !add {
-				return lost
+			if take {
+				*s = ngram{key: key, mark: g.mark}
 			}
-			*s = pair{key, g.mark, uint32(len(g.counts))}
-			g.counts = append(g.counts, tally{})
-			return s.id
+			return uint32(i), take
 		}
 		if s.key == key {
-			return s.id
+			return uint32(i), true
 		}
 	}
 }

@@ -12,10 +12,12 @@ import (
 // [unicode.IsSpace] it does at the separators U+001C to U+001F.
 func isSpace(r rune) bool {
 	if r < utf8.RuneSelf {
-		return r == ' ' || '\t' <= r && r <= '\r' || 0x1c <= r && r <= 0x1f
+		return asciiSpace[r]
 	}
 	return unicode.IsSpace(r)
 }
+
+var asciiSpace = [utf8.RuneSelf]bool{' ': true, '\t': true, '\n': true, '\v': true, '\f': true, '\r': true, 0x1c: true, 0x1d: true, 0x1e: true, 0x1f: true}
 
 // trimRight cuts the spaces at the end.
 func trimRight(s string) string {

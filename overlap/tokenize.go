@@ -92,9 +92,10 @@ func (t *tokenizing) spread(s string, is func(rune) bool) {
 	}
 }
 
-// apart marks the class [{-~[-` -&(-+:-@/].
+// apart marks the class [{-~[-` -&(-+:-@/] but for the space: spaces around a
+// space change nothing in the passes that follow.
 var apart = func() (is [256]bool) {
-	for _, c := range "{|}~[\\]^_` !\"#$%&()*+:;<=>?@/" {
+	for _, c := range "{|}~[\\]^_`!\"#$%&()*+:;<=>?@/" {
 		is[c] = true
 	}
 	return is
