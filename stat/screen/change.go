@@ -3,7 +3,6 @@ package screen
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -101,66 +100,19 @@ type Change struct {
 
 // ShareChange looks for one change in a share: events[i] of sizes[i] trials had
 // the event in period i. The p-value comes from 1,999 seeded random orders of
-// all trials. Trials are independent: count sessions.
+// all trials. Trials are independent: count sessions, or use [TrialChange].
 func ShareChange(events, sizes []int, seed uint64) (Change, error) {
 	if len(events) != len(sizes) || len(events) < 2 {
 		return Change{}, fmt.Errorf("finding a change of share: %d and %d periods; give both counts for at least two", len(events), len(sizes))
 	}
-	k, n := 0, 0
+	var trials []Trial
 	for i := range events {
 		if events[i] < 0 || events[i] > sizes[i] || sizes[i] < 1 {
 			return Change{}, fmt.Errorf("finding a change of share: %d of %d in period %d; events are among the trials, and each period has some", events[i], sizes[i], i)
 		}
-		k += events[i]
-		n += sizes[i]
-	}
-	c := Change{Profile: make([]float64, len(events)-1), P: 1}
-	c.At, c.Ratio = scan(events, sizes, k, n, c.Profile)
-	if k == 0 || k == n {
-		return c, nil
-	}
-	const orders = 1999
-	r := rand.New(rand.NewPCG(seed, 0xc4a6e))
-	dealt, scratch, extreme := make([]int, len(events)), make([]float64, len(c.Profile)), 0
-	for range orders {
-		left, trials := k, n
-		for i, size := range sizes {
-			dealt[i] = 0
-			for range size {
-				if r.IntN(trials) < left {
-					dealt[i]++
-					left--
-				}
-				trials--
-			}
-		}
-		if _, ratio := scan(dealt, sizes, k, n, scratch); ratio >= c.Ratio-1e-9 {
-			extreme++
+		for k := range sizes[i] {
+			trials = append(trials, Trial{Period: i, Event: k < events[i]})
 		}
 	}
-	c.P = float64(extreme+1) / (orders + 1)
-	return c, nil
-}
-
-// scan fills the profile and gives its greatest point.
-func scan(events, sizes []int, k, n int, profile []float64) (at int, ratio float64) {
-	likelihood := func(k, n int) float64 {
-		if k == 0 || k == n {
-			return 0
-		}
-		p := float64(k) / float64(n)
-		return float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p)
-	}
-	whole := likelihood(k, n)
-	ratio = math.Inf(-1)
-	before, trials := 0, 0
-	for i := range profile {
-		before += events[i]
-		trials += sizes[i]
-		profile[i] = 2 * (likelihood(before, trials) + likelihood(k-before, n-trials) - whole)
-		if profile[i] > ratio {
-			at, ratio = i+1, profile[i]
-		}
-	}
-	return at, ratio
+	return TrialChange(trials, len(events), seed)
 }
