@@ -201,8 +201,12 @@ func TestHostileSuites(t *testing.T) {
 			"suite.yaml:4:12: workloads: anchors (&) are not allowed",
 		},
 		{
-			"name", "version: 1\nname: " + strings.Repeat("n", 1<<20) + "\nvariants: {baseline: {sim: {}}}\nworkloads: {chat: {arrivals: {poisson: 8/s}, for: 5m, prompts: {synthetic: 100}}}\n",
+			"name", "version: 1\nname: " + strings.Repeat("n", 1<<20-6) + "\nvariants: {baseline: {sim: {}}}\nworkloads: {chat: {arrivals: {poisson: 8/s}, for: 5m, prompts: {synthetic: 100}}}\n",
 			"suite.yaml:2:7: name: is not the name of a suite\n  hint: use at most 63 of a-z, A-Z, 0-9, - _ and .",
+		},
+		{
+			"line", "version: 1\nname: " + strings.Repeat("n", 1<<20) + "\n",
+			"suite.yaml:2:1: a line of more than 1MiB",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
