@@ -8,6 +8,7 @@
 //   - exact: questions with one right answer: numbers, choices, texts, JSON, code.
 //   - instructions: whether an answer does what the prompt says of its form (IFEval).
 //   - shape: the outward form of answers: empty, cut, refused, JSON, language, length.
+//   - similarity: whether answers say the same as others, by meaning and by facts.
 //
 // Two rules hold for all of them. A question without an answer (a failed request)
 // has no numbers: it is missing, which contracts bound by the worst and the best
