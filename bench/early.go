@@ -44,13 +44,29 @@ func (s *Suite) looks() []int {
 	return contract.Looks(s.blocks())
 }
 
+// late names the clauses that keep a run that may stop early from passing early.
+func (s *Suite) late() []string {
+	if s.looks() == nil {
+		return nil
+	}
+	return s.Contract.Contract.Late()
+}
+
 // doneBlocks is how many blocks of a workload all variants have been measured in.
 func doneBlocks(m *record.Manifest, workload string, blocks int) int {
+	type part struct {
+		variant string
+		block   int
+	}
+	over := make(map[part]bool)
+	for _, w := range m.Windows {
+		if w.Workload == workload && !w.Cut {
+			over[part{w.Variant, w.Block}] = true
+		}
+	}
 	for b := range blocks {
 		for _, v := range m.Variants {
-			if !slices.ContainsFunc(m.Windows, func(w record.Window) bool {
-				return w.Variant == v.Name && w.Workload == workload && w.Block == b && !w.Cut
-			}) {
+			if !over[part{v.Name, b}] {
 				return b
 			}
 		}
@@ -108,7 +124,7 @@ func (r *run) look(workload string, done int) (stop bool) {
 	}
 	r.stop(at, records)
 	for i := r.workloadIndex(workload) + 1; over && i < len(r.manifest.Workloads); i++ {
-		at.Workload, at.Look, at.Blocks = r.manifest.Workloads[i].Name, 0, 0
+		at.Workload, at.Look, at.Blocks, at.Why = r.manifest.Workloads[i].Name, 0, 0, "the contract had failed on "+workload
 		r.stop(at, records)
 	}
 	r.mark()

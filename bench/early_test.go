@@ -72,6 +72,8 @@ func TestRunsStopEarly(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := bubble(t, noisy, tt.candidate)
+				notices := ""
+				o.Notice = func(format string, a ...any) { notices += fmt.Sprintf(format, a...) + "\n" }
 				r, err := Run(t.Context(), earlySuite(t, tt.clauses, tt.more), o)
 				if err != nil {
 					t.Fatal(err)
@@ -79,7 +81,13 @@ func TestRunsStopEarly(t *testing.T) {
 				if r.Verdict.Grade != tt.grade || stops(r.Manifest) != tt.stops || r.Manifest.State != StateDone {
 					t.Errorf("%s (%s), stopped %q, %s; want %s, %q", r.Verdict.Grade, r.Verdict.Reason, stops(r.Manifest), r.Manifest.State, tt.grade, tt.stops)
 				}
+				if late := strings.Contains(notices, "before its end nothing can pass all"); late != strings.Contains(tt.clauses, "max") {
+					t.Errorf("notices: %s", notices)
+				}
 				for _, s := range r.Manifest.Stops {
+					if s.Look > 0 && !strings.Contains(notices, s.Workload+" stops early") {
+						t.Errorf("%s stopped without a word: %s", s.Workload, notices)
+					}
 					sent := int64(0)
 					for _, row := range r.Manifest.Ledger {
 						if row.Workload == s.Workload && row.Phase == record.Measured.String() && row.Variant == Baseline {

@@ -133,6 +133,9 @@ func Run(ctx context.Context, s *Suite, o Options) (*Result, error) {
 	if err := r.preflight(ctx); err != nil {
 		return nil, err
 	}
+	if late := s.late(); len(late) > 0 {
+		r.opts.Notice("the run stops early only if it fails: before its end nothing can pass %s", strings.Join(late, ", "))
+	}
 	return r.execute(ctx)
 }
 

@@ -160,8 +160,12 @@ func (x *trial) detect(est stat.Estimate) {
 }
 
 // remark notes what such a run finds, of a clause that did not fail, and what it would take
-// to decide one that is open.
+// to decide one that is open. Of a run that proves nothing neither is known.
 func (x *trial) remark(j *judge) {
+	if len(j.e.Unfit) > 0 {
+		x.Detects = nil
+		return
+	}
 	if x.Shortfall > 0 {
 		if x.Cost = x.cost(j); x.Cost != nil && x.Cost.String() != "" {
 			x.note("the missing requests would take about " + x.Cost.String())

@@ -36,7 +36,7 @@ func TestRunsFindWhatTheySay(t *testing.T) {
 			cr, cw := cand.records("candidate", rng)
 			return Evaluate(c, Evidence{Records: append(br, cr...), Windows: []record.Window{bw, cw}, Baseline: "baseline", Candidate: "candidate"}).Clauses[0]
 		}
-		const pilots, runs = 20, 150
+		const pilots, runs = 10, 80
 		said := 0.0 // the mean of what some runs say
 		for range pilots {
 			r := judge(tt.world)
@@ -52,7 +52,7 @@ func TestRunsFindWhatTheySay(t *testing.T) {
 			}
 		}
 		t.Logf("%s: finds %.4g in %.0f %%", tt.need, said, 100*failed/runs)
-		if share := failed / runs; share < 0.55 || share > 0.95 {
+		if share := failed / runs; share < 0.5 || share > 0.98 {
 			t.Errorf("%s: %.4g fails in %.0f %% of runs, want about 80 %%", tt.need, said, 100*share)
 		}
 	}
@@ -93,6 +93,9 @@ func TestCostOfWhatIsMissing(t *testing.T) {
 		if b, err := json.Marshal(r.Cost); err != nil || strings.Contains(string(b), "money") {
 			t.Errorf("%s: %s, %v", name, b, err)
 		}
+	}
+	if r := judge(func(e *Evidence) { e.Unfit = []string{"it is not fit"} }); r.Cost != nil || r.Detects != nil {
+		t.Errorf("of an unfit run: %+v, %v", r.Cost, r.Detects)
 	}
 	if r := judge(func(e *Evidence) { e.Records = e.Records[100:] }); r.Cost != nil { // nothing is known of the baseline
 		t.Errorf("without a baseline: %+v", r.Cost)

@@ -3,6 +3,8 @@ package contract
 import (
 	"fmt"
 	"math"
+
+	"github.com/assay-llm/assay/config"
 )
 
 // Interim is one of several looks at the evidence while it still grows, after any
@@ -96,13 +98,25 @@ func (i Interim) orNil() *Interim {
 // early takes back what the rest of the run could still change: what was not
 // estimated, but is a fact of all of it.
 func (x *trial) early(i Interim, grade Grade, why string) (Grade, string) {
-	q := x.clause.Need.Quantity
-	grows := q.Stat != "min"                                   // rather than shrinks
-	settled := (grade == Fail) == (grows == x.Compare.upper()) // a fact is never held against a baseline
-	if i.last() || grade == Inconclusive || !q.fact() || settled {
+	if i.last() || grade == Inconclusive || !x.clause.Need.Quantity.fact() || (grade == Fail) == x.clause.Need.failsFirst() {
 		return grade, why
 	}
 	return Inconclusive, why + " so far; it is a fact of the whole run, which is not over"
+}
+
+// failsFirst reports whether what is to come can make a fact fail but not pass: a count
+// or maximum grows, a minimum shrinks, and none is held against a baseline.
+func (n Need) failsFirst() bool { return (n.Quantity.Stat != "min") == n.Compare.upper() }
+
+// Late names the clauses that no look passes before the end of a run, so that it can stop
+// early only when it fails.
+func (c *Contract) Late() (ids []string) {
+	walk(c.named(), nil, func(clause *Clause, _ *config.Node) {
+		if clause.By != "" || clause.Need.Quantity.fact() && clause.Need.failsFirst() {
+			ids = append(ids, clause.ID)
+		}
+	})
+	return ids
 }
 
 // anyValue takes back a pass on a value of a label before the end: other values of it

@@ -16,7 +16,7 @@ func stopNotes(m *record.Manifest, v *contract.Verdict) (notes []string) {
 	}
 	for _, s := range m.Stops {
 		if s.Look == 0 {
-			notes = append(notes, fmt.Sprintf("%s was not begun, since nothing that it shows can change the verdict: %s", s.Workload, s.Why))
+			notes = append(notes, fmt.Sprintf("%s was not begun: %s", s.Workload, s.Why))
 			continue
 		}
 		note := fmt.Sprintf("%s stopped early, at look %d of %d: %s; %s requests of each variant were measured", s.Workload, s.Look, s.Looks, s.Why, fixed(float64(s.Requests), 0))

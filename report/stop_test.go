@@ -17,14 +17,14 @@ func TestReportsSayThatARunStoppedEarly(t *testing.T) {
 	m, records := usual().build()
 	m.Stops = []record.Stop{
 		{Workload: "chat", Why: "tpot: it is slower", Look: 2, Looks: 6, Blocks: 4, Planned: 12, Requests: 600, Saved: 80 * time.Second, Unsent: 2400},
-		{Workload: "batch", Why: "tpot: it is slower", Looks: 6, Planned: 12},
+		{Workload: "batch", Why: "the contract had failed on chat", Looks: 6, Planned: 12},
 	}
 	v := contract.Verdict{Clauses: []contract.Result{{Kind: contract.KindAll, Results: []contract.Result{{Kind: contract.KindClause, Look: &contract.Interim{Number: 2, Of: 6}}}}}}
 	d := Build(m, records, &v)
 	want := []string{
 		"the run may stop early",
 		"chat stopped early, at look 2 of 6: tpot: it is slower; 600 requests of each variant were measured, 2,400 of all planned ones were not sent, which saved 1m20s of load",
-		"batch was not begun",
+		"batch was not begun: the contract had failed on chat",
 	}
 	for name, write := range map[string]func(io.Writer) error{
 		"text":     func(w io.Writer) error { return Text(w, d, TextOptions{Width: 1000}) },
