@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/assay-llm/assay/config"
@@ -38,9 +39,34 @@ func Advise(c *Contract) []config.Fault {
 		l.each(&clause, at, terms{}, func(leaf *Clause, n *config.Node, _ terms) {
 			l.screen(leaf, n, fences)
 		})
+		l.firstForm(&clause, at)
 	}
 	config.Faults(l.faults).Sort()
 	return l.faults
+}
+
+// firstForm says how often a rule that stands as it was first written acts without cause.
+func (l *linter) firstForm(c *Clause, at *config.Node) {
+	if c.Live.Judge != "point" {
+		return
+	}
+	first, err := LoadPreset("seed-compat")
+	if err != nil {
+		panic("contract: " + err.Error()) // it is compiled in
+	}
+	same := slices.IndexFunc(first.Clauses, func(f Clause) bool { return f.Demand() == c.Demand() })
+	if same < 0 {
+		return
+	}
+	var rates []string
+	for _, f := range Measured() {
+		if f.Clause == first.Clauses[same].ID {
+			rates = append(rates, fmt.Sprintf("%s of windows of %s (%s)", f.Rate(), grouped(fmt.Sprint(f.N)), f.Traffic))
+		}
+	}
+	if len(rates) > 0 {
+		l.report(CodeScreen, at, c.ID, 0, "stands as it was first written, and acts without cause in "+strings.Join(rates, ", in "), fmt.Sprintf("write the form of production-17: assay contract presets production-17 has %s", first.Clauses[same].ID))
+	}
 }
 
 // mostFences bounds the pairs of windows and reach that are simulated for one

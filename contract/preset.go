@@ -48,3 +48,60 @@ func LoadPreset(name string) (*Contract, error) {
 	c := new(Contract)
 	return c, config.Decode("preset "+name, data, c)
 }
+
+// Purpose is what a built-in contract is for: the first paragraph of its comments, on
+// one line; "" if there is none of that name.
+func Purpose(name string) string {
+	data, err := Preset(name)
+	if err != nil {
+		return ""
+	}
+	var words []string
+	for line := range strings.Lines(string(data)) {
+		text, comment := strings.CutPrefix(strings.TrimSpace(line), "#")
+		if !comment || strings.TrimSpace(text) == "" {
+			break
+		}
+		words = append(words, strings.TrimSpace(text))
+	}
+	return strings.Join(words, " ")
+}
+
+// Demand is what the clause demands on one line, groups in brackets, each comparison with
+// its window and minimum where they differ from those of the whole.
+func (c Clause) Demand() string {
+	s := c.demand(terms{})
+	if rule := c.Live; !rule.IsZero() && rule.Judge == "point" {
+		s += ", by the estimate"
+	}
+	return s
+}
+
+func (c Clause) demand(outer terms) string {
+	inner := outer.with(c)
+	var s string
+	switch kind, members, k := c.group(); {
+	case kind == KindJoint:
+		s = fmt.Sprintf("joint of %s behind %s", count(len(c.Joint.Objectives), "objective"), count(len(members), "veto"))
+	case len(members) > 0:
+		var parts []string
+		for _, m := range members {
+			parts = append(parts, m.demand(inner))
+		}
+		of := map[Kind]string{KindAll: "all", KindAny: "any", KindNot: "not", KindCount: fmt.Sprintf("%d", k)}[kind]
+		s = fmt.Sprintf("%s (%s)", of, strings.Join(parts, "; "))
+	default:
+		s = c.Need.String()
+	}
+	if w := inner.window; w != outer.window {
+		length := w.String()
+		if w.Requests > 0 {
+			length = count(w.Requests, "request")
+		}
+		s += " over " + length
+	}
+	if inner.min != outer.min && inner.min > 1 {
+		s += fmt.Sprintf(", of %s or more", grouped(fmt.Sprint(inner.min)))
+	}
+	return s
+}

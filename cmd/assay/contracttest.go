@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -146,41 +145,4 @@ func refer(k *contract.Contract, dir string) error {
 		defer root.Close()
 		return root.ReadFile(filepath.FromSlash(name))
 	})
-}
-
-func newPresets(c *console) *cobra.Command {
-	return &cobra.Command{
-		Use:   "presets [NAME]",
-		Short: "List the built-in contracts, or print one",
-		Long: `Presets lists the built-in contracts. With a name it prints that contract, to be
-kept in a file of your own and changed there.`,
-		Example: "  assay contract presets\n  assay contract presets production-17 > contract.yaml",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage(errors.New("assay contract presets wants at most one name\n  hint: assay contract presets production-17"))
-			}
-			return nil
-		},
-		ValidArgs: contract.Presets(),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				for _, name := range contract.Presets() {
-					k, err := contract.LoadPreset(name)
-					if err != nil {
-						return err
-					}
-					if _, err := fmt.Fprintf(c.out, "%-15s %d clauses\n", name, len(k.Clauses)); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			text, err := contract.Preset(args[0])
-			if err != nil {
-				return usage(err)
-			}
-			_, err = c.out.Write(text)
-			return err
-		},
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/assay-llm/assay/contract"
 )
 
 const intro = `# Error rates
@@ -36,6 +38,24 @@ Methods that did not keep their rates as published, and what is done instead:
 `
 
 const notMeasured = "–"
+
+// thresholds are the rules of the presets at traffic in which nothing changed, as package
+// contract keeps them.
+func thresholds(b *strings.Builder) {
+	b.WriteString("\n## Thresholds as they were first written\n\n" +
+		"How often a rule of the preset `seed-compat` acts at one look though nothing changed: point estimates, without a minimum of evidence. Beside it\n" +
+		"the same rule of `production-17` at the same traffic; – where it wants other evidence. Both without `for`. Measured by\n" +
+		"`ASSAY_SLOW=1 go test ./contract -run FalseAlarmsOfThresholds -update`, which rewrites what `assay contract presets seed-compat` prints, too.\n\n" +
+		"| rule | traffic | n | acts, % | band, % | production-17, % |\n|---|---|---|---|---|---|\n")
+	for _, f := range contract.Measured() {
+		lo, hi := band(f.Acted, f.Looks)
+		corrected := notMeasured
+		if f.CorrectedLooks > 0 {
+			corrected = fmt.Sprintf("%.1f", 100*float64(f.CorrectedActed)/float64(f.CorrectedLooks))
+		}
+		fmt.Fprintf(b, "| *%s* | %s | %d | %.1f | %.1f to %.1f | %s |\n", f.Clause, f.Traffic, f.N, 100*float64(f.Acted)/float64(f.Looks), 100*lo, 100*hi, corrected)
+	}
+}
 
 // page writes the results as Markdown.
 func page(results []*result, extra []check, runs int, seed uint64) string {
@@ -82,6 +102,7 @@ func page(results []*result, extra []check, runs int, seed uint64) string {
 		lo, hi := band(c.count, c.runs)
 		fmt.Fprintf(&b, "| %s | %.1f | %.1f to %.1f | %d |\n", emphasis(c.name, c.naive), 100*float64(c.count)/float64(c.runs), 100*lo, 100*hi, c.runs)
 	}
+	thresholds(&b)
 	b.WriteString(lessons)
 	return b.String()
 }
