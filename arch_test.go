@@ -17,7 +17,7 @@ const module = "github.com/assay-llm/assay/"
 // commit of its own, and say why.
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
-	{"verify", "stat/agree", "stat/anytime", "stat/compare", "stat/screen"},
+	{"verify", "stat/agree", "stat/anytime", "stat/compare", "stat/diverge", "stat/screen"},
 	{"overlap"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
@@ -51,6 +51,7 @@ var pure = map[string][]string{
 	"stat/agree":   {"os", "net", "time"},
 	"stat/anytime": {"os", "net", "time"},
 	"stat/compare": {"os", "net", "time"},
+	"stat/diverge": {"os", "net", "time"},
 	"stat/screen":  {"os", "net", "time"},
 	"corpus":       {"os", "net", "time"},
 	"verify":       {"os", "net", "time"},
