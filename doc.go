@@ -64,6 +64,9 @@
 //   - Screen: a look at the history that says what is unusual, and decides nothing.
 //   - Segment, Tally: a text with its references; the sums of what segments have
 //     in common with theirs, by cluster, from which scores and intervals come.
+//   - Calibration, Repeat: a contract tried on candidates of which it is known what
+//     they are, identical to the baseline or worse by a planted difference; one such
+//     pair. A false alarm is an identical candidate that fails.
 //   - Certificate: the load client's own health, second by second; an unfit
 //     client makes a run invalid and its verdict inconclusive.
 //   - Ceiling: the highest rate of a Shape (sizes of requests and answers) at which

@@ -171,3 +171,66 @@ func (r *run) stop(s record.Stop, records []record.Record) {
 		r.opts.Notice("%s stops early, at look %d of %d: %s", s.Workload, s.Look, s.Looks, s.Why)
 	}
 }
+
+// JudgeEarly judges the evidence of a whole run as if the run had been looked at after
+// so many blocks, and had stopped when its contract was decided. It returns the verdict
+// at the end, and the part of the measured requests that were sent by then. Without
+// looks it judges once.
+func JudgeEarly(k *contract.Contract, e contract.Evidence, looks []int) (contract.Verdict, float64) {
+	if len(looks) == 0 {
+		return contract.Evaluate(k, e), 1
+	}
+	var workloads []string
+	for _, w := range e.Windows {
+		if !slices.Contains(workloads, w.Workload) {
+			workloads = append(workloads, w.Workload)
+		}
+	}
+	blocks := map[string]int{} // of each workload that were sent
+	so := e
+	so.Interim = map[string]contract.Interim{}
+	for _, w := range workloads {
+		so.Interim[w] = contract.Interim{Of: len(looks)}
+	}
+	var v contract.Verdict
+	for _, w := range workloads {
+		over, here := false, false
+		for i, done := range looks {
+			blocks[w] = done
+			so.Interim[w] = contract.Interim{Number: i + 1, Of: len(looks)}
+			so.Records, so.Windows = sentBy(e, blocks)
+			v = contract.Evaluate(k, so)
+			if over, here = v.Settled(w); over || here {
+				break
+			}
+		}
+		if over {
+			break
+		}
+	}
+	return v, float64(measured(so.Records)) / float64(max(1, measured(e.Records)))
+}
+
+// sentBy returns what was measured in the first blocks of each workload.
+func sentBy(e contract.Evidence, blocks map[string]int) (records []record.Record, windows []record.Window) {
+	for i := range e.Records {
+		if r := &e.Records[i]; r.Block < blocks[r.Workload] {
+			records = append(records, *r)
+		}
+	}
+	for _, w := range e.Windows {
+		if w.Block < blocks[w.Workload] {
+			windows = append(windows, w)
+		}
+	}
+	return records, windows
+}
+
+func measured(records []record.Record) (n int) {
+	for i := range records {
+		if records[i].Phase == record.Measured {
+			n++
+		}
+	}
+	return n
+}

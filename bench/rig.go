@@ -282,7 +282,7 @@ func judgeTrial(records []record.Record, c record.Certificate, took, client, ser
 }
 
 // order returns an order statistic of d, which it sorts; 0 when d is empty.
-func order(d []time.Duration, p float64) time.Duration {
+func order[T time.Duration | float64](d []T, p float64) T {
 	if len(d) == 0 {
 		return 0
 	}

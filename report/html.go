@@ -37,7 +37,7 @@ var htmlPage = template.Must(template.New("").Funcs(template.FuncMap{
 	"outcomes": outcomes,
 	"evidence": figureTip,
 	"join":     func(s []string) string { return strings.Join(s, " · ") },
-}).Parse(styled(pageText+capacityText, strings.TrimSpace(styleText))))
+}).Parse(styled(pageText+capacityText+calibrationText, strings.TrimSpace(styleText))))
 
 func styled(page, style string) string {
 	sum := sha256.Sum256([]byte(style))

@@ -70,6 +70,9 @@ func (p *Player) Wait(until time.Duration) {
 	p.now = max(p.now, until)
 }
 
+// ResetPrefixCache has the engine forget what it cached.
+func (p *Player) ResetPrefixCache() { p.engine.ResetPrefixCache() }
+
 // run lets happen what is due until the instant, or until done.
 func (p *Player) run(until time.Duration, done func() bool) {
 	for !done() {

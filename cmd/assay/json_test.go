@@ -19,7 +19,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documents [][]byte
-	for _, file := range []string{"../../report/testdata/report.json", "../../report/testdata/compare.json", "../../report/testdata/summary.json", "../../report/testdata/capacity.json"} {
+	for _, file := range []string{"../../report/testdata/report.json", "../../report/testdata/compare.json", "../../report/testdata/summary.json", "../../report/testdata/capacity.json", "../../report/testdata/calibration.json"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
