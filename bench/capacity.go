@@ -169,7 +169,10 @@ func (h *hunt) run(ctx context.Context) error {
 	for {
 		at, over := h.search.next(d.Probes)
 		if over == "" {
-			at.hold = h.length(at)
+			asked := at.hold
+			if at.hold = h.length(at); at.hold > asked {
+				h.opts.Notice("probe %d lasts %v instead of %v: at %s fewer requests would give no bound for the needs", len(d.Probes)+1, at.hold, asked, report.PointText(&report.Probe{Rate: at.rate, Users: at.users}))
+			}
 			if spent := time.Since(h.begin); len(d.Probes) > 0 && spent+at.hold > h.search.MaxTime {
 				over = fmt.Sprintf("the next probe would have gone beyond the %v allowed", h.search.MaxTime)
 			}

@@ -106,6 +106,24 @@ func shown(t *testing.T, d *report.Capacity) {
 	t.Log(b.String())
 }
 
+// TestLongerProbesAreTold: a probe that lasts longer than was asked says so before it
+// begins, and why.
+func TestLongerProbesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := bubble(t, oneSlot)
+		o.Seed = new(uint64)
+		s := aimed(t, "constant: 1/s", 2, "{need: p99(ttft) <= 20s}")
+		var notices []string
+		o.Notice = func(format string, a ...any) { notices = append(notices, fmt.Sprintf(format, a...)) }
+		if _, _, err := FindCapacity(t.Context(), s, Search{Start: 10, For: 15 * time.Second, Probes: 1}, o); err != nil {
+			t.Fatal(err)
+		}
+		if len(notices) != 2 || notices[0] != "probe 1 lasts 1m0s instead of 15s: at 10/s fewer requests would give no bound for the needs" {
+			t.Errorf("got %q", notices)
+		}
+	})
+}
+
 // TestConstantArrivalsFindTheCapacity searches where nothing is random: the
 // capacity is found to the resolution of the search.
 func TestConstantArrivalsFindTheCapacity(t *testing.T) {

@@ -104,7 +104,7 @@ func CapacityText(w io.Writer, c *Capacity, o TextOptions) error {
 	}
 	p.line("")
 	g := &grid{tail: 1}
-	g.add(texts("probe", "for", "warm-up", "requests", "good", "TTFT p50", "p99", "in flight", ""))
+	g.add(texts("probe", "for", "warm-up", "requests", "good", "TTFT p50", "p99", "in flight", "outcome"))
 	for i := range c.Probes {
 		r := rowOf(&c.Probes[i])
 		g.add([]cell{

@@ -33,16 +33,16 @@ func CompareText(w io.Writer, c *Comparison, o TextOptions) error {
 		}
 		g.write(p)
 	}
-	p.footnotes(c.Footnotes)
 	if len(c.Warnings)+len(c.Notes) > 0 {
 		p.line("")
-	}
-	for _, n := range c.Notes {
-		p.text("note     ", n, dimPaint)
 	}
 	for _, warning := range c.Warnings {
 		p.reason(p.paint("warning", doubtPaint)+"  ", 9, warning)
 	}
+	for _, n := range c.Notes {
+		p.text("note     ", n, dimPaint)
+	}
+	p.footnotes(c.Footnotes)
 	return p.w.Flush()
 }
 

@@ -61,7 +61,7 @@ func (b *builder) engineRows(w *Workload, sides []record.EngineSide) {
 	for _, f := range engineFigures {
 		row := EngineRow{Name: f.name, Figure: f.figure, Doc: f.doc, Unit: f.unit}
 		var values []float64
-		lost := make([]string, len(b.doc.Variants))
+		lost := make([]string, len(b.doc.Variants)) // why a variant has no value
 		for i, v := range b.doc.Variants {
 			c := EngineCell{Variant: v.Name}
 			x, why, ok := told(sides, v.Name, f.figure)
@@ -70,13 +70,17 @@ func (b *builder) engineRows(w *Workload, sides []record.EngineSide) {
 				c.Value = &x
 				values = append(values, x)
 			} else if why != "" {
-				lost[i] = v.Name + ": " + why
+				lost[i] = why
 			}
 			row.Cells = append(row.Cells, c)
 		}
+		lost = b.together(lost)
 		if len(values) == 0 {
-			for _, why := range lost {
-				if why != "" && absent[why] == nil {
+			for i, why := range lost {
+				if why == "" || slices.Contains(lost[:i], why) {
+					continue
+				}
+				if absent[why] == nil {
 					whys = append(whys, why)
 				}
 				absent[why] = append(absent[why], f.name)
@@ -95,6 +99,34 @@ func (b *builder) engineRows(w *Workload, sides []record.EngineSide) {
 	for _, why := range whys {
 		w.Marks = b.notes.add(w.Marks, "not shown of the engine: "+strings.Join(absent[why], "; ")+". "+why)
 	}
+}
+
+// together says of each variant why it has no value, and of which others that is so: a
+// reason that all share is one footnote.
+func (b *builder) together(whys []string) []string {
+	out := make([]string, len(whys))
+	for i, why := range whys {
+		if why == "" {
+			continue
+		}
+		var names []string
+		for j, v := range b.doc.Variants {
+			if whys[j] == why {
+				names = append(names, v.Name)
+			}
+		}
+		out[i] = listed(names) + ": " + why
+	}
+	return out
+}
+
+// listed joins words: "a, b and c".
+func listed(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // shownOfEngine writes a figure; one without a unit is a number of requests.

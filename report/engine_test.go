@@ -42,7 +42,7 @@ func TestEngineUnknownIsNotZero(t *testing.T) {
 		t.Errorf("an infinite TTFT is shown: %+v", c[1])
 	}
 	notes := strings.Join(d.Footnotes, "\n")
-	for _, want := range []string{"candidate: the counter was reset", "not shown of the engine: running, mean; running, most; KV cache, most. baseline: " + short} {
+	for _, want := range []string{"candidate: the counter was reset", "not shown of the engine: running, mean; running, most; KV cache, most. baseline and candidate: " + short} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("footnotes %q lack %q", notes, want)
 		}

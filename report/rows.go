@@ -75,10 +75,16 @@ func (b *builder) workload(info record.WorkloadInfo) Workload {
 	for _, why := range whys {
 		w.Marks = b.notes.add(w.Marks, "not shown: "+strings.Join(absent[why], ", ")+": "+why)
 	}
+	var held []string
 	for _, v := range b.doc.Variants {
 		if b.held(info.Name, v.Name) {
-			w.Marks = b.notes.add(w.Marks, "the streams of "+v.Name+" arrive in pieces, as behind a buffering proxy that holds them back: their first token is late for it, and TPOT and ITL are not the engine's")
+			held = append(held, v.Name)
 		}
+	}
+	if len(held) > 0 {
+		w.Marks = b.notes.add(w.Marks, "the streams of "+listed(held)+" arrive in pieces, as behind a buffering proxy that holds them back: their first token is late for it, and TPOT and ITL are not the engine's")
+	}
+	for _, v := range b.doc.Variants {
 		if why := b.unasked(info.Name, v.Name); why != "" {
 			w.Marks = b.notes.add(w.Marks, why)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // Text writes the report for a terminal: a table a workload with intervals and
-// grades, footnotes, the reason of every grade, and the verdict last.
+// grades, the reason of every grade, footnotes, and the verdict last.
 func Text(w io.Writer, d *Document, o TextOptions) error {
 	p := newPage(w, o)
 	p.text("assay: ", headline(d), boldPaint)
@@ -21,10 +21,10 @@ func Text(w io.Writer, d *Document, o TextOptions) error {
 		p.line("")
 		p.workload(d, &d.Workloads[i])
 	}
-	p.footnotes(d.Footnotes)
-	p.arrivals(d)
 	p.fronts(d)
 	p.reasons(d)
+	p.footnotes(d.Footnotes)
+	p.arrivals(d)
 	p.line("")
 	p.verdict(d)
 	p.text("", d.Client.Line, clientPaint(d))

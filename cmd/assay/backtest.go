@@ -32,7 +32,7 @@ CONTRACT is a file, or 'preset NAME' in quotes. It exits with 0 whatever the gra
 		Example: "  assay contract backtest contract.yaml runs/*\n  assay contract backtest 'preset production-17' runs/*\n  assay contract backtest contract.yaml --good runs/A --good runs/B --bad runs/C",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args)+len(good)+len(bad) < 2 {
-				return usage(fmt.Errorf("assay contract backtest wants a contract and runs\n  hint: %s", cmd.UseLine()))
+				return usage(fmt.Errorf("assay contract backtest wants a contract and runs\n  hint: %s", use(cmd)))
 			}
 			return nil
 		},

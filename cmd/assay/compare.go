@@ -25,7 +25,7 @@ It judges nothing: a contract does that.`,
 			if len(args) == 1 || len(args) == 2 {
 				return nil
 			}
-			return usage(fmt.Errorf("assay compare wants one or two runs, got %d arguments\n  hint: %s", len(args), cmd.UseLine()))
+			return usage(fmt.Errorf("assay compare wants one or two runs, got %d arguments\n  hint: %s", len(args), use(cmd)))
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			a, b, err := sides(args)

@@ -81,7 +81,7 @@ func (c *console) outcomes(file string, outcomes []contract.Outcome) error {
 func some(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usage(fmt.Errorf("assay contract %s wants %s\n  hint: %s", cmd.Name(), what, cmd.UseLine()))
+			return usage(fmt.Errorf("assay contract %s wants %s\n  hint: %s", cmd.Name(), what, use(cmd)))
 		}
 		return nil
 	}

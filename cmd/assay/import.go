@@ -37,7 +37,7 @@ that no contract passes or fails on it.`,
 			if len(args) > 0 {
 				return nil
 			}
-			return usage(fmt.Errorf("assay import wants the result files of one tool, got none\n  hint: %s", cmd.UseLine()))
+			return usage(fmt.Errorf("assay import wants the result files of one tool, got none\n  hint: %s", use(cmd)))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			got, err := importFiles(args, interop.Options{Format: interop.Format(from), Variant: variant, Assay: bench.Version()})

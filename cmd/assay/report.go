@@ -30,7 +30,7 @@ json (assay.summary/1) or markdown, a column a run. The exit code is the worst.`
 			if len(args) > 0 {
 				return nil
 			}
-			return usage(fmt.Errorf("assay report wants run directories, got none\n  hint: %s", cmd.UseLine()))
+			return usage(fmt.Errorf("assay report wants run directories, got none\n  hint: %s", use(cmd)))
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if asJSON {

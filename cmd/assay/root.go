@@ -82,6 +82,17 @@ func usage(err error) error {
 	return &exit{exitUsage, err}
 }
 
+// noArgs refuses arguments of a command that takes flags only.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage(fmt.Errorf("%s wants flags only, got %q\n  hint: see %[1]s --help", cmd.CommandPath(), args[0]))
+}
+
+// use is how a command is written, without a word on flags that nobody asked about.
+func use(cmd *cobra.Command) string { return strings.TrimSuffix(cmd.UseLine(), " [flags]") }
+
 // ofGrade is the exit for a verdict.
 func ofGrade(g contract.Grade) error {
 	switch g {

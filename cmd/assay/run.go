@@ -221,7 +221,7 @@ func (c *console) show(r *bench.Result, asJSON bool) error {
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usage(fmt.Errorf("assay %s wants %s, got %d arguments\n  hint: %s", cmd.Name(), what, len(args), cmd.UseLine()))
+			return usage(fmt.Errorf("assay %s wants %s, got %d arguments\n  hint: %s", cmd.Name(), what, len(args), use(cmd)))
 		}
 		return nil
 	}

@@ -36,7 +36,7 @@ It judges nothing, and exits with 0 whatever the scores are.`,
 		Example: "  assay score answers.txt references.txt\n  assay score new.jsonl:answer cases.jsonl:reference --cluster cases.jsonl:session --baseline old.jsonl:answer\n  assay score out.zh ref.zh --metrics bleu,chrf++ --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usage(fmt.Errorf("assay score wants the texts of a system and one or more files of references, got %d arguments\n  hint: %s", len(args), cmd.UseLine()))
+				return usage(fmt.Errorf("assay score wants the texts of a system and one or more files of references, got %d arguments\n  hint: %s", len(args), use(cmd)))
 			}
 			return nil
 		},

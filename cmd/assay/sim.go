@@ -26,7 +26,7 @@ prefix cache) on /v1/chat/completions, /v1/completions, /v1/models, /health,
 event carries the engine's true emit time in a comment.`,
 		Example: `  assay sim --config engine.yaml
   assay sim --engine '{model: 8b, gpu: h100, tpot: +8%}' --listen 127.0.0.1:8001`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			engine, err := engineOf(file, text)
 			if err != nil {

@@ -18,7 +18,7 @@ func newVersion(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return json.NewEncoder(c.out).Encode(map[string]string{
