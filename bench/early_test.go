@@ -211,3 +211,31 @@ func TestAStopIsKept(t *testing.T) {
 		}
 	})
 }
+
+// TestRunsThatStopErrAsSeldomAsTheySay runs whole suites in virtual time whose candidate is
+// exactly at the margin of a clause on its speed: a tenth slower in every step.
+func TestRunsThatStopErrAsSeldomAsTheySay(t *testing.T) {
+	if os.Getenv("ASSAY_SLOW") == "" {
+		t.Skip("takes 20 s: set ASSAY_SLOW=1")
+	}
+	const runs = 60
+	grades := make(map[contract.Grade]int)
+	early := 0
+	for seed := range uint64(runs) {
+		synctest.Test(t, func(t *testing.T) {
+			o := bubble(t, fmt.Sprintf("{step: 5ms, jitter: 20%%, prefix_cache: false, seed: %d}", 2*seed+1), fmt.Sprintf("{step: 5500us, jitter: 20%%, prefix_cache: false, seed: %d}", 2*seed+2))
+			o.Seed = &seed
+			r, err := Run(t.Context(), earlySuite(t, "    - {id: tpot, need: mean(tpot) <= baseline * 1.1}\n", "}"), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			grades[r.Verdict.Grade]++
+			early += len(r.Manifest.Stops)
+		})
+	}
+	t.Logf("of %d runs exactly at the margin %d pass and %d fail; %d stopped early", runs, grades[contract.Pass], grades[contract.Fail], early)
+	const most = 8 // 5 % of 60 and three standard deviations
+	if grades[contract.Pass] > most || grades[contract.Fail] > most || grades[contract.Inconclusive] == 0 {
+		t.Errorf("%v, want at most %d of either", grades, most)
+	}
+}

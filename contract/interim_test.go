@@ -82,12 +82,12 @@ func sequence(c *Contract, e Evidence, naive bool) (Verdict, float64) {
 // whose truth is known: all looks together must not fail a candidate that is within its
 // limit, nor pass one that is not, more often than 1 in 20, nor do either with one
 // exactly at it. They must find what is far from the limit with a part of the requests.
-// ASSAY_SLOW=1 simulates 300 runs of each, ASSAY_SLOW=1000 as many; its log is the table
+// ASSAY_SLOW=1 simulates 120 runs of each, ASSAY_SLOW=1000 as many; its log is the table
 // in docs/runs.md, with what looks without a share of the chance would do.
 func TestErrorRatesOfRunsThatStop(t *testing.T) {
 	runs := 30
 	if n, err := strconv.Atoi(os.Getenv("ASSAY_SLOW")); err == nil {
-		runs = max(n, 300)
+		runs = max(n, 120)
 	}
 	iid, tied := world{n: 600, sigma: 0.1, slower: 1}, world{n: 900, sigma: 0.1, rho: 0.5, slower: 1}
 	wide, leaky := world{n: 900, sigma: 0.5, slower: 1}, world{n: 1200, sigma: 0.1, slower: 1, fails: 0.03}

@@ -170,6 +170,9 @@ func (c *Comparison) comparable(a, b Side, common []string) {
 		if st := s.Manifest.State; st != "done" {
 			c.warn("the run of %s is not done: %s", s.Label, orElse(st, "state unknown"))
 		}
+		if len(s.Manifest.Stops) > 0 {
+			c.warn("the run of %s stopped early, at a moment that depends on what it measured: its intervals are those of a run of a fixed size, and right less often than they say", s.Label)
+		}
 	}
 	if m.ID == n.ID && m.ID != "" {
 		return // one run: one plan, one seed, one host

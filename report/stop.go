@@ -12,7 +12,7 @@ import (
 // and of a run that may stop early, what it took to look.
 func stopNotes(m *record.Manifest, v *contract.Verdict) (notes []string) {
 	if v != nil && slices.ContainsFunc(v.Clauses, looked) {
-		notes = append(notes, "the run may stop early: its looks at the evidence share the chance of a wrong grade, so that it is at most the one that is stated over all of them, and each bound is wider than that of a single look")
+		notes = append(notes, "the run may stop early: its looks at the evidence share the chance of a wrong grade, so that it is at most the one that is stated over all of them, and each bound that decides is wider than that of a single look; the intervals in the tables are those of a single one")
 	}
 	for _, s := range m.Stops {
 		if s.Look == 0 {

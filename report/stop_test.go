@@ -47,3 +47,20 @@ func TestReportsSayThatARunStoppedEarly(t *testing.T) {
 		t.Errorf("JSON has stops %+v (%v)", read.Run.Stops, err)
 	}
 }
+
+// TestComparisonsWarnOfRunsThatStopped: their intervals are not of a fixed size.
+func TestComparisonsWarnOfRunsThatStopped(t *testing.T) {
+	m, records := usual().build()
+	side := Side{Label: "a", Manifest: m, Records: records, Variant: "baseline"}
+	other := side
+	other.Variant = "candidate"
+	for _, want := range []bool{false, true} {
+		if want {
+			m.Stops = []record.Stop{{Workload: "chat", Look: 1, Looks: 6}}
+		}
+		c := Compare(side, other)
+		if got := strings.Contains(strings.Join(c.Warnings, "\n"), "stopped early"); got != want {
+			t.Errorf("warns %v of a run with %d stops: %q", got, len(m.Stops), c.Warnings)
+		}
+	}
+}
