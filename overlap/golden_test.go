@@ -199,8 +199,8 @@ func TestScoresAreRougeScores(t *testing.T) {
 func TestStemsAreNLTKs(t *testing.T) {
 	lines(t, "porter_nltk.tsv", func(n int, text []byte) {
 		f := strings.Split(string(text), "\t")
-		if n > 1 && Porter(f[0]) != f[1] {
-			t.Errorf("Porter(%q) = %q, want %q", f[0], Porter(f[0]), f[1])
+		if n > 1 && porter(f[0]) != f[1] {
+			t.Errorf("porter(%q) = %q, want %q", f[0], porter(f[0]), f[1])
 		}
 	})
 }

@@ -2,11 +2,11 @@ package overlap
 
 import "strings"
 
-// Porter stems a word of lower case ASCII letters and digits as the Porter
+// porter stems a word of lower case ASCII letters and digits as the Porter
 // stemmer of NLTK does in its mode NLTK_EXTENSIONS, which differs from Martin
 // Porter's own in words such as "skies", "enjoyed" and "hopefully". Words of
 // one or two letters are their own stem.
-func Porter(word string) string {
+func porter(word string) string {
 	if stem, ok := irregular[word]; ok {
 		return stem
 	}

@@ -171,7 +171,7 @@ func (m ROUGE) words(s *scratch, dst []uint32, text string) []uint32 {
 func (s *scratch) stem(word []byte) string {
 	out, ok := s.stems[string(word)]
 	if !ok {
-		if out = Porter(string(word)); len(s.stems) > 1<<14 || s.stems == nil {
+		if out = porter(string(word)); len(s.stems) > 1<<14 || s.stems == nil {
 			s.stems = map[string]string{}
 		}
 		s.stems[string(word)] = out

@@ -74,9 +74,6 @@ func NewTally(m Metric) (*Tally, error) {
 // Metric is what the tally is for.
 func (t *Tally) Metric() Metric { return t.metric }
 
-// Segments counts what was added.
-func (t *Tally) Segments() int { return t.segments }
-
 // Clusters counts the clusters.
 func (t *Tally) Clusters() int { return len(t.counts) }
 

@@ -242,8 +242,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		tally.add([]string{"", fmt.Sprint(i)}[i%2], 1, []float64{1, 1, 1, 1})
 	}
 	again := tally.cluster("1")
-	if tally.Clusters() != mostClusters || tally.Segments() != 3*mostClusters || tally.Statistics()[3] != 3*mostClusters || again != 1 {
-		t.Errorf("%d clusters of %d segments, sum %v", tally.Clusters(), tally.Segments(), tally.Statistics())
+	if tally.Clusters() != mostClusters || tally.segments != 3*mostClusters || tally.Statistics()[3] != 3*mostClusters || again != 1 {
+		t.Errorf("%d clusters of %d segments, sum %v", tally.Clusters(), tally.segments, tally.Statistics())
 	}
 }
 
@@ -310,8 +310,8 @@ func FuzzPorter(f *testing.F) {
 		f.Add(w)
 	}
 	f.Fuzz(func(t *testing.T, w string) {
-		if got := Porter(w); len(got) > len(w)+1 || len(w) > 3 && got == "" {
-			t.Errorf("Porter(%q) = %q", w, got)
+		if got := porter(w); len(got) > len(w)+1 || len(w) > 3 && got == "" {
+			t.Errorf("porter(%q) = %q", w, got)
 		}
 	})
 }
