@@ -33,7 +33,7 @@ print(json.dumps({
 func TestReportAgreesWithOthers(t *testing.T) {
 	python := os.Getenv("ASSAY_PYTHON")
 	if python == "" {
-		t.Skip("ASSAY_PYTHON is not set: make test-parquet installs DuckDB, pandas and Polars and sets it")
+		t.Skip("ASSAY_PYTHON is not set: make test-python installs DuckDB, pandas and Polars and sets it")
 	}
 	s, err := Parse("suite.yaml", []byte(`
 version: 1

@@ -298,7 +298,7 @@ print(duckdb.sql("select sum(len(event_at_ns)), sum(list_sum(event_bytes)), coun
 func TestParquetOpensInDuckDB(t *testing.T) {
 	python := os.Getenv("ASSAY_PYTHON")
 	if python == "" {
-		t.Skip("ASSAY_PYTHON is not set: make test-parquet installs DuckDB and pandas and sets it")
+		t.Skip("ASSAY_PYTHON is not set: make test-python installs DuckDB and pandas and sets it")
 	}
 	all := streams(9, 5000, 30)
 	rng := rand.New(rand.NewPCG(9, 9))
