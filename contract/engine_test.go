@@ -56,6 +56,11 @@ func TestStages(t *testing.T) {
 			spoken("candidate", 1, 30, 0.2, 2.2, 0.7, 0.4), spoken("baseline", 1, 30, 0.2, 2, 0.5, 0),
 		}
 	}
+	never := both()
+	for i := range never {
+		never[i].Counters["preemptions"] = spoken("", never[i].Block, 30, 0, 0, 0, 0).Counters["preemptions"]
+		never[i].Counters["evicted_tokens"] = never[i].Counters["preemptions"]
+	}
 	lost := both()
 	lost[1].Lost["queue_seconds_sum"] = "the counter was reset within a window"
 	delete(lost[1].Counters, "queue_seconds_sum")
@@ -75,6 +80,9 @@ func TestStages(t *testing.T) {
 		{"rate(engine.preemptions) <= 1/s", both(), Pass, ""},
 		{"rate(engine.preemptions) <= 0.1/s", both(), Fail, ""},
 		{"count(engine.preemptions) <= 100", both(), Pass, "is 24 (limit 100)"},
+		{"rate(engine.preemptions) <= 1/s", never, Pass, "at most 0.0499"},       // ln 20 over a minute
+		{"rate(engine.preemptions) <= 0.04/s", never, Inconclusive, "between 0"}, // a minute without any is no proof
+		{"rate(engine.evicted) <= 1000/s", never, Inconclusive, "without an upper bound"},
 		{"count(engine.evicted) <= 100", both(), Inconclusive, "the engine of candidate: vllm does not tell evicted_tokens"},
 		{"mean(engine.prefill) <= 1s", both(), Inconclusive, "vllm does not tell prefill_seconds"},
 		{"mean(engine.queue) <= 1s", nil, Inconclusive, "nothing was heard of the engine of candidate"},

@@ -182,7 +182,7 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 		return reading{est: exact(s.Total, int(s.N), 0, confidence)}
 	case "rate":
 		if len(s.Weights) > 0 && len(s.Weights) == len(s.Values) && len(s.Values) >= rateSlices {
-			return reading{est: stat.Rate(s.Values, s.Weights, confidence)}
+			return reading{est: s.seldom(stat.Rate(s.Values, s.Weights, confidence), m)}
 		}
 		if len(s.Values) < rateSlices {
 			return none(fmt.Sprintf("only %s; a rate needs %d for a bound", count(len(s.Values), "second"), rateSlices), confidence)
@@ -236,4 +236,32 @@ func (s Series) weighted(confidence float64) reading {
 	e := stat.Rate(s.Values, s.Weights, confidence)
 	e.N = int(s.N) // of what the sums are of, not their number
 	return reading{est: e}
+}
+
+// leastTimes is in how many of the sums something must have happened before their
+// scatter says how much it is each time.
+const leastTimes = 10
+
+// seldom widens the rate of what happens seldom or never, of which the scatter of the
+// sums says too little: nothing seen for a minute is no proof of never. What is
+// counted one by one has at least the interval of a Poisson process, as the exact
+// one of a share has it in the limit of many short slices. Of what comes in pieces of
+// any size there is no bound above until it came often enough.
+func (s Series) seldom(e stat.Estimate, m record.Metric) stat.Estimate {
+	const slices = 1e8
+	length, times := 0.0, 0
+	for i, w := range s.Weights {
+		if length += w; s.Values[i] > 0 {
+			times++
+		}
+	}
+	switch {
+	case !e.Defined():
+	case m.Unit == record.Requests:
+		events := stat.ExactShare(int(math.Round(s.Total)), slices, e.Confidence)
+		e.Lo, e.Hi = math.Min(e.Lo, events.Lo*slices/length), math.Max(e.Hi, events.Hi*slices/length)
+	case times < leastTimes:
+		e.Lo, e.Hi = math.Min(e.Lo, 0), math.Inf(1)
+	}
+	return e
 }
