@@ -31,9 +31,11 @@
 //
 // # What a judge is worth
 //
-// A judge may prefer a place ([PositionBias]), length ([ControlLength]), its own
-// kind ([SelfPreference]), or change from run to run ([FindDrift]). Package agree
-// has the statistics that hold it against people's labels.
+// [Calibrate] holds a judge against people's labels and writes an [Instrument]
+// report: sensitivity and specificity, alone and by variant, agreement beside that
+// of people among themselves, bias by position ([PositionBias]) and length
+// ([ControlLength]), repeatability, drift ([FindDrift]), what attacks achieve, and
+// what the judged shares are after correction. Package agree has the statistics.
 //
 // Everything but the asking is a pure function. A Judge is safe for concurrent
 // use if its asker is.

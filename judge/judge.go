@@ -165,14 +165,16 @@ func (s *sheet) read(a *check.Answer, scores []float64) Mark {
 		return m
 	}
 	switch {
+	case a.Refusal != "" || a.Outcome == record.Filtered || a.Finish == "content_filter":
+		return m(Refused, "the endpoint refused to judge")
+	case a.Outcome == record.EmptyOutput:
+		return m(Unparsable, "it was empty")
 	case a.Outcome != record.OK:
 		detail := string(a.Outcome)
 		if a.Detail != "" {
 			detail += ": " + a.Detail
 		}
 		return m(Unanswered, detail)
-	case a.Refusal != "" || a.Finish == "content_filter":
-		return m(Refused, "the endpoint refused to judge")
 	case a.Finish == "length":
 		return m(Truncated, "it was too long; write a shorter reason")
 	}
