@@ -9,7 +9,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/assay-llm/assay/stat"
 )
 
 var all = []Metric{
@@ -292,6 +295,10 @@ func FuzzScores(f *testing.F) {
 			if top := best(m); !(got >= 0) || !m.LessIsBetter() && got > top*(1+1e-12) {
 				t.Errorf("%s %+v of %q beside %q is %v", m.Name(), m, hyp, ref, got)
 			}
+			if b, ok := m.(BLEU); ok {
+				b.EffectiveOrder = true // or else few words beside themselves are 0
+				m = b
+			}
 			if self := m.Score(added(t, tally, hyp, []string{hyp})); utf8.ValidString(hyp) && !m.LessIsBetter() && m.Score(added(t, tally, ref, []string{hyp})) > self*(1+1e-9)+1e-9 {
 				t.Errorf("%s of %q is better than of %q itself, which is %v", m.Name(), ref, hyp, self)
 			}
@@ -328,6 +335,37 @@ func BenchmarkHostileTER(b *testing.B) {
 	for b.Loop() {
 		if _, err := tally.Add(Segment{Hypothesis: h.String(), References: []string{r.String()}}); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// The order of segments and the names of clusters tell nothing.
+func TestOrderAndNamesTellNothing(t *testing.T) {
+	segments := noisy(1, 120, 0.3)
+	for i := range segments {
+		segments[i].Cluster = fmt.Sprint("doc", i%40)
+	}
+	renamed, shuffled := slices.Clone(segments), slices.Clone(segments)
+	for i := range renamed {
+		renamed[i].Cluster += " of another name"
+	}
+	rand.New(rand.NewPCG(5, 5)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	for _, m := range all {
+		var got []stat.Estimate
+		for _, s := range [][]Segment{segments, renamed, shuffled} {
+			e, err := tallied(t, m, s).Estimate(Resampling{Repeats: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, e)
+		}
+		if d := cmp.Diff(got[0], got[1]); d != "" {
+			t.Errorf("%s with other names of clusters: %s", m.Name(), d)
+		}
+		// Other draws, but of the same clusters.
+		near := func(x, y float64) bool { return math.Abs(x-y) < 0.15*(got[0].Hi-got[0].Lo) }
+		if math.Abs(got[0].Value-got[2].Value) > 1e-9 || !near(got[0].Lo, got[2].Lo) || !near(got[0].Hi, got[2].Hi) {
+			t.Errorf("%s in another order: %v and %v", m.Name(), got[0], got[2])
 		}
 	}
 }
