@@ -103,10 +103,14 @@ func (r *run) stopped(workload string) bool {
 func (r *run) look(workload string, done int) (stop bool) {
 	looks := r.suite.looks()
 	number := slices.Index(looks, done) + 1
-	if number == 0 || number == len(looks) || r.stopped(workload) {
+	last := number == len(looks)
+	later := r.manifest.Workloads[r.workloadIndex(workload)+1:]
+	if number == 0 || last && len(later) == 0 || r.stopped(workload) {
 		return false
 	}
-	if slices.ContainsFunc(r.manifest.Windows, func(w record.Window) bool { return w.Workload == workload && w.Block >= done }) {
+	if slices.ContainsFunc(r.manifest.Windows, func(w record.Window) bool {
+		return w.Workload == workload && w.Block >= done || slices.ContainsFunc(later, func(l record.WorkloadInfo) bool { return l.Name == w.Workload })
+	}) {
 		return false // it was taken before the run was killed, and decided nothing
 	}
 	v, records, err := r.soFar(looks)
@@ -115,16 +119,18 @@ func (r *run) look(workload string, done int) (stop bool) {
 		return false
 	}
 	over, here := v.Settled(workload)
-	if !over && !here {
+	if !over && (last || !here) {
 		return false
 	}
 	at := record.Stop{Workload: workload, Why: v.Reason, Look: number, Looks: len(looks), Blocks: done, Planned: looks[len(looks)-1]}
 	if !over {
 		at.Why = "every clause on it is decided"
 	}
-	r.stop(at, records)
-	for i := r.workloadIndex(workload) + 1; over && i < len(r.manifest.Workloads); i++ {
-		at.Workload, at.Look, at.Blocks, at.Why = r.manifest.Workloads[i].Name, 0, 0, "the contract had failed on "+workload
+	if !last {
+		r.stop(at, records)
+	}
+	for i := 0; over && i < len(later); i++ {
+		at.Workload, at.Look, at.Blocks, at.Why = later[i].Name, 0, 0, "the contract had failed on "+workload
 		r.stop(at, records)
 	}
 	r.mark()
