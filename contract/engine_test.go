@@ -149,3 +149,20 @@ clauses:
 		t.Errorf("decided %v, want %s", got, want)
 	}
 }
+
+// TestNeverSeenIsNoProof: a rate of what did not happen once has the bound of a Poisson
+// process, not one of 0.
+func TestNeverSeenIsNoProof(t *testing.T) {
+	b := newBatch("candidate", "chat")
+	b.n, b.values = 600, map[string]float64{"oom_kill": 0}
+	e := Evidence{Candidate: "candidate", Records: b.records(source(1)), Windows: []record.Window{b.window()}}
+	for needed, want := range map[string]Grade{"rate(oom_kill) <= 0.06/s": Pass, "rate(oom_kill) <= 0.04/s": Inconclusive} {
+		if v := Evaluate(&Contract{Clauses: []Clause{{Need: need(t, needed)}}}, e); v.Grade != want {
+			t.Errorf("%s after a minute without any: %s (%s), want %s", needed, v.Grade, v.Reason, want)
+		}
+	}
+	lo, hi := poisson(10, []float64{2, 3}, 0.95)
+	if math.Abs(lo-4.795/5) > 1e-3 || math.Abs(hi-18.39/5) > 1e-3 { // Garwood, Biometrika 28, 1936
+		t.Errorf("10 events in 5 s: from %v to %v a second", lo, hi)
+	}
+}

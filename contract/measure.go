@@ -662,7 +662,7 @@ func (s *scope) rate(m record.Metric, confidence float64) reading {
 		gap := fmt.Sprintf("no stretch of at least 1 s in which %s was measured", s.variant)
 		return none(gap, confidence)
 	}
-	r.est = stat.Rate(in.amounts, in.seconds, confidence)
+	r.est = neverSeen(stat.Rate(in.amounts, in.seconds, confidence), m, in.seconds)
 	if r.gap == "" && len(in.amounts) < rateSlices {
 		r.gap = fmt.Sprintf("only %s of %s; a rate needs %d for a bound", count(len(in.amounts), "second"), s.variant, rateSlices)
 		r.more = about(float64(s.counts.judged()) / float64(len(in.amounts)) * float64(rateSlices-len(in.amounts)))

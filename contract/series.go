@@ -191,7 +191,7 @@ func (s Series) measure(q Quantity, m record.Metric, confidence float64, high bo
 		for i := range seconds {
 			seconds[i] = s.Seconds / float64(len(s.Values))
 		}
-		return reading{est: stat.Rate(s.Values, seconds, confidence)}
+		return reading{est: neverSeen(stat.Rate(s.Values, seconds, confidence), m, seconds)}
 	}
 	if len(s.Weights) > 0 && q.Stat == "mean" {
 		return s.weighted(confidence)
@@ -248,20 +248,41 @@ const leastTimes = 10
 // one of a share has it in the limit of many short slices. Of what comes in pieces of
 // any size there is no bound above until it came often enough.
 func (s Series) seldom(e stat.Estimate, m record.Metric) stat.Estimate {
-	const slices = 1e8
-	length, times := 0.0, 0
-	for i, w := range s.Weights {
-		if length += w; s.Values[i] > 0 {
+	times := 0
+	for _, x := range s.Values {
+		if x > 0 {
 			times++
 		}
 	}
 	switch {
 	case !e.Defined():
 	case m.Unit == record.Requests:
-		events := stat.ExactShare(int(math.Round(s.Total)), slices, e.Confidence)
-		e.Lo, e.Hi = math.Min(e.Lo, events.Lo*slices/length), math.Max(e.Hi, events.Hi*slices/length)
+		lo, hi := poisson(s.Total, s.Weights, e.Confidence)
+		e.Lo, e.Hi = math.Min(e.Lo, lo), math.Max(e.Hi, hi)
 	case times < leastTimes:
 		e.Lo, e.Hi = math.Min(e.Lo, 0), math.Inf(1)
 	}
 	return e
+}
+
+// neverSeen gives the rate of what is counted one by one, and did not happen once, the
+// bound above of a Poisson process; seconds without any do not scatter.
+func neverSeen(e stat.Estimate, m record.Metric, seconds []float64) stat.Estimate {
+	if e.Value == 0 && m.Unit == record.Requests {
+		_, hi := poisson(0, seconds, e.Confidence)
+		e.Hi = math.Max(e.Hi, hi)
+	}
+	return e
+}
+
+// poisson is the exact interval of a rate of so many events: that of a share in the
+// limit of many short slices.
+func poisson(events float64, seconds []float64, confidence float64) (lo, hi float64) {
+	const slices = 1e8
+	length := 0.0
+	for _, s := range seconds {
+		length += s
+	}
+	e := stat.ExactShare(int(math.Round(events)), slices, confidence)
+	return e.Lo * slices / length, e.Hi * slices / length
 }
