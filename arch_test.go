@@ -21,7 +21,7 @@ var floors = [][]string{
 	{"overlap"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
-	{"load", "sim", "report", "interop", "judge", "ask", "embed"},
+	{"load", "sim", "report", "interop", "judge", "ask", "embed", "capability"},
 	{"dimension"},
 	{"bench", "audit", "notify"},
 	{"cmd/assay", "scripts/bench-client", "scripts/errorrates", "scripts/overlap"},
@@ -29,14 +29,14 @@ var floors = [][]string{
 
 // quarantine maps a dependency to the only packages that may import it, and why.
 var quarantine = map[string][]string{
-	"net/http":                    {"llm", "engine", "load", "sim", "bench", "notify", "cmd/assay", "scripts/bench-client"}, // the rest of the house has no wire
-	"go.yaml.in/":                 {"config"},                                                                               // one strict reader of YAML
-	"github.com/parquet-go/":      {"record"},                                                                               // one file format at rest
-	"github.com/spf13/":           {"cmd/assay"},                                                                            // packages take values, not flags
-	"github.com/abadojack/":       {"verify"},                                                                               // languages are told in one place
-	"github.com/neurosnap/":       {"verify"},                                                                               // and sentences
-	"gonum.org/":                  {"stat", "stat/agree", "stat/anytime", "stat/compare", "embed"},                          // distributions live with statistics, matrices with the embedder
-	"database/sql":                {"baseline"},                                                                             // one registry
+	"net/http":                    {"llm", "capability", "engine", "load", "sim", "bench", "notify", "cmd/assay", "scripts/bench-client"}, // the rest of the house has no wire
+	"go.yaml.in/":                 {"config"},                                                                                             // one strict reader of YAML
+	"github.com/parquet-go/":      {"record"},                                                                                             // one file format at rest
+	"github.com/spf13/":           {"cmd/assay"},                                                                                          // packages take values, not flags
+	"github.com/abadojack/":       {"verify"},                                                                                             // languages are told in one place
+	"github.com/neurosnap/":       {"verify"},                                                                                             // and sentences
+	"gonum.org/":                  {"stat", "stat/agree", "stat/anytime", "stat/compare", "embed"},                                        // distributions live with statistics, matrices with the embedder
+	"database/sql":                {"baseline"},                                                                                           // one registry
 	"modernc.org/":                {"baseline"},
 	"github.com/jackc/":           {"baseline"},
 	"github.com/pressly/":         {"baseline"},

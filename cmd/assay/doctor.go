@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -21,6 +22,7 @@ import (
 func newDoctor(c *console) *cobra.Command {
 	var root, runs string
 	var noLoad, asJSON, quiet bool
+	var asked capabilityFlags
 	cmd := &cobra.Command{
 		Use:   "doctor [SUITE]",
 		Short: "Say whether this host is a fit place to measure from",
@@ -31,10 +33,20 @@ the suite's workloads, or of a short chat. It is kept for a week, and run and lo
 refuse a plan whose peak is above half of it. It takes about fifteen seconds.
 
 Each finding is ok, warn, fail or unknown, with the next step. Doctor exits with 4
-if one is fail.`,
-		Example: "  assay doctor\n  assay doctor suite.yaml --json",
+if one is fail.
+
+With --url it looks at an endpoint instead: which capabilities it provably has
+(log-probabilities, seeds, schemas …), by about 130 short requests. What it finds is
+kept for a week, for as long as the endpoint calls itself the same.`,
+		Example: "  assay doctor\n  assay doctor suite.yaml --json\n  assay doctor --url http://127.0.0.1:8000/v1 --model llama",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asked.url != "" {
+				if len(args) > 0 {
+					return usage(errors.New("--url and a suite are two questions\n  hint: give one of them"))
+				}
+				return asked.capabilities(c, cmd, asJSON, quiet)
+			}
 			o := bench.DoctorOptions{Runs: runs}
 			if len(args) == 1 {
 				s, err := bench.Load(args[0])
@@ -72,8 +84,12 @@ if one is fail.`,
 	}
 	cmd.Flags().StringVar(&root, "root", "", "folder in which proc and sys lie, for a host that is mounted elsewhere")
 	cmd.Flags().StringVar(&runs, "runs", "runs", "folder of the run directories, whose disk is examined")
+	cmd.Flags().StringVarP(&asked.url, "url", "u", "", "http(s)://host:port/v1 of an endpoint whose capabilities to show, instead of the host")
+	cmd.Flags().StringVarP(&asked.model, "model", "m", "", "model name sent to the endpoint")
+	cmd.Flags().StringVar(&asked.key, "key", "", "API key of the endpoint: env:NAME or file:PATH")
+	cmd.Flags().BoolVar(&asked.fresh, "fresh", false, "probe the endpoint even if a report of it is kept")
 	cmd.Flags().BoolVar(&noLoad, "no-load", false, "only look; measure no ceiling")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (assay.doctor/1)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (assay.doctor/1, or assay.capabilities/1 of an endpoint)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress")
 	return cmd
 }
