@@ -53,6 +53,7 @@
 //   - Judge, Criterion, Mark: a model that is asked for a verdict from a closed menu;
 //     what it is asked; what came of it, which may be no verdict but is then no
 //     number either.
+//   - Instrument: the report on a judge held against people's labels.
 //   - Registry, Snapshot: what earlier runs measured, appended and never changed;
 //     what one run found of one variant, with intervals, and of which Key (workload,
 //     model family, precision, engine, hardware class), across which nothing is
