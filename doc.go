@@ -14,7 +14,7 @@
 //
 // # Glossary (one spelling for each noun)
 //
-//   - Suite: a YAML file that says what to test: variants, workloads, contract.
+//   - Suite: a YAML file that says what to test: variants, workloads, checks, contract.
 //   - Variant: a servable version of a service: endpoint, model, engine, flags.
 //     Two names are special: baseline and candidate.
 //   - Case, Set: one prompt or dialogue with what is expected of it; cases with

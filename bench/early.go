@@ -150,7 +150,7 @@ func (r *run) soFar(looks []int) (contract.Verdict, []record.Record, error) {
 	m := *r.manifest
 	m.State, m.Ledger = StateDone, record.Ledger(records)
 	m.Client = r.certificate(records)
-	so := Result{Dir: r.dir, Manifest: &m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: looks}
+	so := Result{Dir: r.dir, Manifest: &m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: looks, checks: r.suite.checked()}
 	e := so.Evidence()
 	for _, c := range e.Checks { // which are judged once, at the end
 		e.Interim[c.Name] = contract.Interim{Of: 1}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/interop"
@@ -36,10 +37,12 @@ type Result struct {
 	Repair   record.Repair   // what a torn journal lost; zero for a sealed run
 	Verdict  contract.Verdict
 	Report   *report.Document
+	Outcomes []*check.Outcome // of the checks, without their records, which are among Records
 
 	contract *contract.Contract
 	prices   map[string]contract.Price
-	looks    []int // of a run that may stop early: after which blocks it was looked at; nil: it is judged once
+	checks   []contract.Checked // that the suite declares
+	looks    []int              // of a run that may stop early: after which blocks it was looked at; nil: it is judged once
 }
 
 // Open reads a run directory, writes nothing, and judges its records anew.
@@ -64,11 +67,14 @@ func Open(dir string) (*Result, error) {
 		if err := config.Decode(filepath.Join(dir, "manifest.json#suite"), []byte(m.Suite), s); err != nil {
 			return nil, fmt.Errorf("reading the suite of %s: %w", dir, err)
 		}
-		r.contract, r.looks, r.prices = s.Contract.Contract, s.looks(), s.prices()
+		r.contract, r.looks, r.prices, r.checks = s.Contract.Contract, s.looks(), s.prices(), s.checked()
 	}
 	if m.State == StateRunning {
 		m.Client = uncertified
 		m.Ledger = record.Ledger(records)
+	}
+	if r.Outcomes, err = readOutcomes(dir); err != nil {
+		return nil, err
 	}
 	r.judge()
 	return r, nil
@@ -90,7 +96,7 @@ func readRecords(dir string) ([]record.Record, record.Repair, error) {
 // nothing, if so.
 func (r *Result) Evidence() contract.Evidence {
 	m := r.Manifest
-	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Unfit: r.unfit(), Interim: interims(m, r.looks)}
+	e := contract.Evidence{Records: r.Records, Windows: m.Windows, Checks: evidenceOf(r.checks, r.Outcomes), Unfit: r.unfit(), Interim: interims(m, r.looks)}
 	e.Prices = r.prices
 	e.Engine = heard(r.Dir)
 	var names []string
@@ -112,7 +118,7 @@ func (r *Result) judge() {
 		r.Verdict = contract.Evaluate(r.contract, e)
 		v = &r.Verdict
 	}
-	r.Report = report.Build(m, r.Records, v)
+	r.Report = report.Build(m, r.Records, v, outcomesOf(r.checks, r.Outcomes)...)
 }
 
 // roles says which variant a contract judges, and against which: candidate

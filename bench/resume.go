@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/contract"
 	metrics "github.com/assay-llm/assay/engine"
 	"github.com/assay-llm/assay/load"
 	"github.com/assay-llm/assay/record"
@@ -43,6 +44,7 @@ type past struct {
 	damaged int // more seconds, of which nothing can be read
 	plans   map[place]*load.Past
 	killed  bool           // rather than interrupted
+	asked   map[shot]bool  // records of checks
 	last    record.Instant // last sign of life
 	until   record.Instant // end of the last second in which the client was watched
 }
@@ -218,7 +220,8 @@ func sameText(a, b any) bool {
 // recall reads what the stopped run left: it makes the run's manifest that of the
 // stopped one, with the gap, and finds out where each plan stands.
 func (r *run) recall(m *record.Manifest, repair record.Repair) error {
-	p := &past{plans: make(map[place]*load.Past)}
+	p := &past{plans: make(map[place]*load.Past), asked: make(map[shot]bool)}
+	declared := r.suite.checked()
 	for _, v := range r.variants {
 		for name := range r.suite.Workloads.All() {
 			p.plans[place{v.name, name}] = &load.Past{Ended: make(map[int64]load.Ended)}
@@ -232,6 +235,10 @@ func (r *run) recall(m *record.Manifest, repair record.Repair) error {
 	for rec, err := range reader.All() {
 		if err != nil {
 			return err
+		}
+		if slices.ContainsFunc(declared, func(c contract.Checked) bool { return c.Name == rec.Workload }) {
+			p.asked[shotOf(rec)] = true
+			continue
 		}
 		if rec.Phase == record.Measured && !slices.ContainsFunc(m.Windows, func(w record.Window) bool {
 			return w.Variant == rec.Variant && w.Workload == rec.Workload && w.Block == rec.Block

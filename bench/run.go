@@ -117,6 +117,7 @@ type variant struct {
 	name   string
 	spec   Variant
 	client *llm.Client
+	target llm.Target // of client
 	plans  map[string]*workload.Plan
 	engine ear
 	gpus   ear
@@ -292,6 +293,7 @@ func (r *run) connect(ctx, engines context.Context) (waits []func() error, err e
 		if r.opts.virtual != nil {
 			target.Dial = r.opts.virtual.dial
 		}
+		v.target = target
 		if v.client, err = llm.NewClient(target); err != nil {
 			return waits, &TargetError{v.name, err}
 		}
@@ -421,6 +423,9 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	err = r.workloads(ctx)
 	stop()
 	<-watched
+	if err == nil {
+		err = r.checks(ctx)
+	}
 	if failed := kept.close(); failed != nil {
 		r.note("the client's health was not kept, so that a run like this could not be resumed: %v", failed)
 	}
@@ -463,14 +468,21 @@ func (r *run) keep() (*Result, error) {
 	if err := r.checkpoint(); err != nil {
 		return nil, err
 	}
-	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: r.suite.looks(), prices: r.suite.prices()}
+	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: r.suite.looks(), prices: r.suite.prices(), checks: r.suite.checked()}
+	if result.Outcomes, err = readOutcomes(r.dir); err != nil {
+		return nil, err
+	}
 	result.judge()
 	return result, result.write()
 }
 
 // certificate is that of the client until now.
 func (r *run) certificate(records []record.Record) record.Certificate {
-	c := r.monitor.Certificate(records)
+	c := r.monitor.Certificate(loaded(records, r.suite.checked()))
+	if r.suite.Workloads.Len() == 0 { // checks measure no times that a client could spoil
+		c.Fit, c.Reasons = true, nil
+		return c
+	}
 	if why := r.past.unwatched(); why != "" {
 		c.Fit, c.Reasons = false, append(c.Reasons, why)
 	}
@@ -619,6 +631,9 @@ func (s *Suite) planned() ([]contract.Planned, error) {
 			Workload: name, Requests: uncut(p), Labels: spec.Labels, Variants: s.Variants.Keys(),
 			Streaming: spec.Stream == nil || *spec.Stream, Usage: true, For: p.For(), Looks: len(s.looks()),
 		})
+	}
+	for _, c := range s.checked() {
+		out = append(out, contract.Planned{Workload: c.Name, Check: true, Values: c.Metrics, Variants: s.Variants.Keys(), Usage: true})
 	}
 	return out, nil
 }

@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,9 +31,11 @@ type Suite struct {
 	Name      string                    `yaml:"name,required" doc:"name of the suite, for reports and run directories"`
 	Seed      *uint64                   `yaml:"seed" doc:"seed of the plan; chosen and recorded when left out"`
 	Variants  config.Map[Variant]       `yaml:"variants,required" doc:"who is measured, one to four of them; baseline and candidate are compared"`
-	Workloads config.Map[workload.Spec] `yaml:"workloads,required" doc:"what is sent to each variant, one workload after the other"`
+	Workloads config.Map[workload.Spec] `yaml:"workloads" doc:"what is sent to each variant, one workload after the other; a suite has workloads, checks or both"`
 	Blocks    int                       `yaml:"blocks" min:"1" max:"1000" doc:"blocks that each workload is cut into, so that the variants take turns (A B B A); 4 if left out, 12 with stop: early"`
 	Stop      string                    `yaml:"stop" oneof:"early" doc:"early: look at the evidence while the run goes on, and stop as soon as the contract is decided; it goes to its end if left out"`
+	Checks    []CheckRef                `yaml:"checks" doc:"what is asked and judged about the answers of each variant, after the workloads"`
+	Asking    Asking                    `yaml:"asking" doc:"how fast and how much checks ask"`
 	Contract  ContractRef               `yaml:"contract" doc:"the contract: a file, or its clauses in place"`
 
 	file string
@@ -294,7 +298,11 @@ func (s *Suite) CheckConfig(n *config.Node) {
 	if s.Stop != "" && !n.Has("contract") {
 		n.At("stop").Fault("has nothing to stop at: there is no contract that could be decided", "add contract:, or remove stop")
 	}
+	if !n.Has("workloads") && !n.Has("checks") {
+		n.Fault("has neither workloads nor checks", "write workloads: with what to send, or checks: with what to ask")
+	}
 	s.checkPriorities(n.At("workloads"))
+	s.checkChecks(n.At("checks"))
 }
 
 // checkPriorities reports priorities that a variant's API cannot express.
@@ -370,7 +378,8 @@ func parse(path string, data []byte, root *os.Root) (*Suite, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	faults = append(faults, s.Contract.Contract.Strangers(s.Workloads.Keys())...)
+	faults = append(faults, s.Contract.Contract.Strangers(s.places())...)
+	faults = append(faults, s.Contract.Contract.Declare(s.checked(), checkNames())...)
 	if len(faults) > 0 {
 		return nil, faults
 	}
@@ -430,7 +439,14 @@ func (s *Suite) readSets(top *config.Node, root *os.Root) (faults config.Faults)
 		}
 		s.sets[file] = set
 	}
-	return faults
+	return append(faults, s.readCheckSets(func(at *config.Node, file, format string) config.Faults {
+		set, err := readSet(root, file, format)
+		if err != nil {
+			return s.setFaults(at, file, err)
+		}
+		s.sets[file] = set
+		return nil
+	})...)
 }
 
 // setFaults reports what is wrong with a prompt set where the suite names it:
@@ -508,7 +524,27 @@ func reason(err error) error {
 	return err
 }
 
-// Schema returns the JSON Schema of a suite.
+// Schema returns the JSON Schema of a suite. It asks for workloads or checks beside
+// what the fields ask for.
 func Schema() ([]byte, error) {
-	return config.Schema(Suite{}, "https://assay-llm.github.io/schema/suite-1.json", "Assay suite, version 1")
+	fields, err := config.Schema(Suite{}, "https://assay-llm.github.io/schema/suite-1.json", "Assay suite, version 1")
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(fields))
+	dec.UseNumber()
+	var root map[string]any
+	if err := dec.Decode(&root); err != nil {
+		return nil, fmt.Errorf("describing a suite: %w", err)
+	}
+	asks := func(key string) any { return map[string]any{"required": []any{key}} }
+	root["anyOf"] = []any{asks("workloads"), asks("checks")}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(root); err != nil {
+		return nil, fmt.Errorf("describing a suite: %w", err)
+	}
+	return b.Bytes(), nil
 }

@@ -25,8 +25,8 @@ func (e Endpoint) IsZero() bool { return e.URL == "" }
 
 // Price is what tokens cost, in any one currency. The zero Price is unknown.
 type Price struct {
-	Prompt float64 `yaml:"prompt" min:"0" doc:"of a million prompt tokens" json:"prompt"`
-	Output float64 `yaml:"output" min:"0" doc:"of a million output tokens" json:"output"`
+	Prompt float64 `yaml:"input" min:"0" doc:"of a million tokens of prompts" json:"input"`
+	Output float64 `yaml:"output" min:"0" doc:"of a million tokens of answers" json:"output"`
 }
 
 // IsZero reports whether the price is not known.

@@ -325,13 +325,37 @@ func (p *peer) silent() int {
 	return p.inRow
 }
 
+// drain is how long a question that is under way is let finish when the run is
+// stopped, so that what was paid for is not asked again.
+const drain = 10 * time.Second
+
+// drained returns a context that ends some time after ctx.
+func drained(ctx context.Context) (later context.Context, free func()) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(drain):
+			cancel(context.Cause(ctx))
+		case <-later.Done():
+		}
+	})
+	return later, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // try asks until there is an answer, or no further try is due.
 func (a *asker) try(ctx context.Context, q *Question) (*Answer, error) {
 	wait := a.run.c.Backoff
+	under, free := drained(ctx)
+	defer free()
 	for try := 0; ; try++ {
-		answer, err := a.peer.asker.Ask(ctx, q)
+		answer, err := a.peer.asker.Ask(under, q)
 		switch {
-		case ctx.Err() != nil:
+		case under.Err() != nil:
+			return nil, context.Cause(under)
+		case err != nil && ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
 			return nil, err

@@ -9,6 +9,10 @@ import (
 // error; it keeps the quadratic distance cheap.
 const suggestBound = 64
 
+// Nearest returns the word of known that was most likely meant by got, for the
+// hints of a Decoder; ok is false if none is near.
+func Nearest(got string, known []string) (word string, ok bool) { return suggest(got, known) }
+
 // suggest returns the word of known that was most likely meant by got.
 func suggest(got string, known []string) (string, bool) {
 	if len(got) > suggestBound {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/record"
 )
@@ -66,6 +67,7 @@ type Workload struct {
 	Engine   []EngineRow       `json:"engine_side,omitempty"`
 	Steady   []Steady          `json:"steady_state,omitempty"`
 	Marks    []int             `json:"marks,omitempty"` // footnotes on the workload as a whole
+	Check    *Checked          `json:"check,omitempty"` // the workload is a check, and has no times
 }
 
 // Row is one quantity: a cell a variant, the change of the candidate, and the
@@ -147,7 +149,10 @@ type Client struct {
 
 // Build gathers everything that a report shows. The verdict may be nil when
 // there is no contract. Build changes neither manifest, records nor verdict.
-func Build(m *record.Manifest, records []record.Record, v *contract.Verdict) *Document {
+//
+// Outcomes are those of the checks that the run declared, each shown as a workload
+// of its name.
+func Build(m *record.Manifest, records []record.Record, v *contract.Verdict, outcomes ...*check.Outcome) *Document {
 	if m == nil {
 		m = new(record.Manifest)
 	}
@@ -159,10 +164,14 @@ func Build(m *record.Manifest, records []record.Record, v *contract.Verdict) *Do
 		},
 		Verdict: v, Ledger: m.Ledger, Host: m.Host, Notes: slices.Concat(gapNotes(m, records), stopNotes(m, v), m.Notes), Suite: m.Suite,
 	}
-	b := builder{doc: d, records: records, windows: m.Windows}
+	b := builder{doc: d, records: records, windows: m.Windows, outcomes: outcomes, checks: declared(outcomes)}
 	b.name(m)
 	b.judged()
 	for _, w := range b.workloads(m) {
+		if o := b.outcome(w.Name); o != nil {
+			d.Workloads = append(d.Workloads, b.checked(o))
+			continue
+		}
 		measured := b.workload(w)
 		b.engineRows(&measured, m.Engines)
 		d.Workloads = append(d.Workloads, measured)
@@ -180,6 +189,9 @@ type builder struct {
 	records []record.Record
 	windows []record.Window
 	notes   footnotes
+
+	outcomes []*check.Outcome
+	checks   []contract.Checked
 }
 
 // footnotes numbers texts from 1, equal texts alike.
@@ -256,6 +268,9 @@ func (b *builder) judged() {
 // workloads lists those of the manifest, then those that only records know.
 func (b *builder) workloads(m *record.Manifest) []record.WorkloadInfo {
 	out := slices.Clone(m.Workloads)
+	for _, o := range b.outcomes {
+		out = append(out, record.WorkloadInfo{Name: o.Check, Planned: -1})
+	}
 	for i := range b.records {
 		name := b.records[i].Workload
 		if !slices.ContainsFunc(out, func(w record.WorkloadInfo) bool { return w.Name == name }) {

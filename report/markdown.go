@@ -68,6 +68,12 @@ func markdownWorkload(line func(string, ...any), d *Document, w *Workload) {
 	if len(w.Rows) > 0 {
 		markdownRows(line, d, w)
 	}
+	if w.Check != nil {
+		line("")
+		for _, l := range w.Check.Lines {
+			line("- %s", escape(l))
+		}
+	}
 	if len(w.Engine) > 0 {
 		markdownEngine(line, d, w)
 	}

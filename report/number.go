@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -299,11 +300,13 @@ func superscript(marks []int) string {
 
 // title names a quantity as tables show it: "TTFT p99".
 func title(q contract.Quantity) string {
-	m, ok := record.Find(q.Metric)
-	name := m.Title
-	if !ok || name == "" {
-		name = q.Metric
-	}
+	m, _ := record.Find(q.Metric)
+	return titled(q, m)
+}
+
+// titled is the title of a quantity of a metric that is known.
+func titled(q contract.Quantity, m record.Metric) string {
+	name := cmp.Or(m.Title, q.Metric)
 	switch q.Stat {
 	case "quantile":
 		return fmt.Sprintf("%s p%s", name, plain(q.P*100, 5))

@@ -176,8 +176,8 @@ func (b *builder) counts(workload string) []contract.Counts {
 // row measures a quantity on every variant. why says that nothing measured it
 // at all; a row that a clause is about is shown even so.
 func (b *builder) row(workload string, q contract.Quantity, clauses []contract.Result) (row Row, why string) {
-	m, _ := record.Find(q.Metric)
-	row = Row{Name: title(q), Doc: m.Doc, Quantity: q}
+	m := b.metric(q.Metric)
+	row = Row{Name: titled(q, m), Doc: m.Doc, Quantity: q}
 	measured := false
 	for _, v := range b.doc.Variants {
 		est, unit := b.measure(q, v.Name, workload)
@@ -203,7 +203,7 @@ func (b *builder) row(workload string, q contract.Quantity, clauses []contract.R
 // measure estimates a quantity. A rate or a count of what the server does not
 // tell adds up to 0, but it is missing.
 func (b *builder) measure(q contract.Quantity, variant, workload string) (stat.Estimate, record.Unit) {
-	e := contract.Evidence{Records: b.records, Windows: b.windows, Baseline: b.doc.Baseline, Candidate: b.doc.Candidate}
+	e := contract.Evidence{Records: b.records, Windows: b.windows, Baseline: b.doc.Baseline, Candidate: b.doc.Candidate, Checks: b.checks}
 	est, unit, err := contract.Measure(e, q, variant, workload, nil, confidence)
 	if err != nil {
 		return nothing(err.Error()), unit
@@ -414,9 +414,9 @@ func ofEngine(c contract.Result) bool { return strings.HasPrefix(c.Quantity.Metr
 // scoped is the row of a clause about some of a workload's requests, or about an
 // engine. It shows the clause's own figures, since only the clause knows what they are of.
 func (b *builder) scoped(c contract.Result) Row {
-	m, _ := record.Find(c.Quantity.Metric)
+	m := b.metric(c.Quantity.Metric)
 	scope := strings.TrimPrefix(c.Scope, c.Workload+", ")
-	name := title(*c.Quantity) + " (" + scope + ")"
+	name := titled(*c.Quantity, m) + " (" + scope + ")"
 	if ofEngine(c) {
 		name, scope = title(*c.Quantity), ""
 	}

@@ -100,11 +100,14 @@ func (p *page) workload(d *Document, w *Workload) {
 	for _, s := range w.Steady {
 		p.text("  ", s.Line, dimPaint)
 	}
-	if len(w.Rows) == 0 {
-		return
+	if len(w.Rows) > 0 {
+		p.rows(d, w).write(p)
 	}
-	g := p.rows(d, w)
-	g.write(p)
+	if w.Check != nil {
+		for _, l := range w.Check.Lines {
+			p.text("  ", l, noPaint)
+		}
+	}
 	if len(w.Engine) > 0 {
 		p.line("")
 		engineGrid(d, w).write(p)

@@ -1,0 +1,200 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-llm/assay/check"
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/dimension"
+	"github.com/assay-llm/assay/record"
+)
+
+// CheckRef is one check that a suite declares, with its configuration.
+type CheckRef struct {
+	check.Declared
+	node *config.Node // where its name stands
+}
+
+// DecodeConfig reads NAME: {…} by the configuration of the check of that name.
+func (c *CheckRef) DecodeConfig(n *config.Node) {
+	pairs := n.Pairs()
+	if len(pairs) != 1 {
+		n.Fault("wants one check with its configuration", "write - shape: {set: cases.jsonl}; checks are "+strings.Join(checkNames(), ", "))
+		return
+	}
+	p := pairs[0]
+	found := findCheck(p.Key)
+	if found == nil {
+		hint := "checks are " + strings.Join(checkNames(), ", ")
+		if near, ok := config.Nearest(p.Key, checkNames()); ok {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		p.KeyNode.Fault("there is no check of this name", hint)
+		return
+	}
+	c.Check, c.node = found, p.KeyNode
+	if found.Config == nil {
+		if p.Value.IsMapping() && len(p.Value.Pairs()) > 0 {
+			p.Value.Fault("the check takes no configuration", "write - "+p.Key+": {}")
+		}
+		return
+	}
+	c.Config = found.Config()
+	p.Value.Decode(c.Config)
+}
+
+// ConfigSchema describes one check of the catalogue with its configuration.
+func (CheckRef) ConfigSchema() map[string]any {
+	properties := make(map[string]any)
+	for _, c := range dimension.Catalogue() {
+		properties[c.Name] = map[string]any{"description": c.Doc, "type": "object", "maxProperties": 0}
+		if c.Config != nil {
+			properties[c.Name] = map[string]any{"description": c.Doc, "allOf": []any{config.SchemaOf(c.Config())}}
+		}
+	}
+	return map[string]any{"type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1, "properties": properties}
+}
+
+// MarshalYAML writes the check as suites do.
+func (c CheckRef) MarshalYAML() (any, error) {
+	if c.Config == nil {
+		return map[string]any{c.Check.Name: map[string]any{}}, nil
+	}
+	return map[string]any{c.Check.Name: c.Config}, nil
+}
+
+func findCheck(name string) *check.Check {
+	all := dimension.Catalogue()
+	if i := slices.IndexFunc(all, func(c *check.Check) bool { return c.Name == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+func checkNames() (names []string) {
+	for _, c := range dimension.Catalogue() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Asking bounds what checks ask. The zero value has the defaults.
+type Asking struct {
+	PerEndpoint int   `yaml:"per_endpoint" min:"1" max:"1000" doc:"questions under way to one endpoint; 8 if left out"`
+	Overall     int   `yaml:"overall" min:"1" max:"1000" doc:"questions under way to all endpoints together; 32 if left out"`
+	Retries     *int  `yaml:"retries" min:"0" max:"10" doc:"further tries after a failure of transport, never after a bad answer; 2 if left out"`
+	Budget      Spend `yaml:"budget" doc:"what all checks of the run may spend; no bound if left out"`
+}
+
+// Spend bounds tokens and money.
+type Spend struct {
+	Tokens config.Count `yaml:"tokens" doc:"prompt and output tokens, such as 2M"`
+	Money  float64      `yaml:"money" min:"0" doc:"in the currency of the prices of the variants and judges"`
+}
+
+// checkChecks reports checks that do not fit together, or a workload of a check's
+// name.
+func (s *Suite) checkChecks(n *config.Node) {
+	seen := make(map[string]bool)
+	var declared []check.Declared
+	for _, c := range s.Checks {
+		if c.Check == nil {
+			return // said already
+		}
+		name := c.Check.Name
+		if _, taken := s.Workloads.Get(name); taken {
+			c.node.Fault("is the name of a workload too, and contracts could not tell them apart", "give the workload another name")
+		}
+		if seen[name] {
+			c.node.Fault("stands here twice", "remove one of them")
+			return
+		}
+		seen[name] = true
+		declared = append(declared, c.Declared)
+	}
+	if _, err := check.Order(declared); err != nil {
+		n.Fault(err.Error(), "remove one of them")
+	}
+}
+
+// checked is what the contract must know of the declared checks.
+func (s *Suite) checked() (out []contract.Checked) {
+	for _, c := range s.Checks {
+		if c.Check != nil {
+			out = append(out, contract.Checked{Name: c.Check.Name, Metrics: c.Metrics()})
+		}
+	}
+	return out
+}
+
+// places are the names that a clause's on may give: workloads and checks.
+func (s *Suite) places() []string {
+	names := slices.Clone(s.Workloads.Keys())
+	for _, c := range s.Checks {
+		names = append(names, c.Check.Name)
+	}
+	return names
+}
+
+// readCheckSets reads the sets of cases that checks name.
+func (s *Suite) readCheckSets(read func(at *config.Node, file, format string) config.Faults) (faults config.Faults) {
+	for _, c := range s.Checks {
+		for _, ref := range check.Sets(c.Config) {
+			if s.sets[ref.File] != nil {
+				continue
+			}
+			faults = append(faults, read(c.node, ref.File, ref.Format)...)
+			if set := s.sets[ref.File]; set != nil && len(set.Cases) == 0 {
+				faults = append(faults, c.node.Mark(fmt.Sprintf("%s has no cases to ask", ref.File), "name a file with a prompt or messages in each line"))
+			}
+		}
+	}
+	return faults
+}
+
+// evidenceOf says what the checks of a run give to a contract.
+func evidenceOf(declared []contract.Checked, outcomes []*check.Outcome) []contract.Checked {
+	out := slices.Clone(declared)
+	for i := range out {
+		c := &out[i]
+		k := slices.IndexFunc(outcomes, func(o *check.Outcome) bool { return o.Check == c.Name })
+		if k < 0 {
+			c.Why = didNotRun
+			continue
+		}
+		o := outcomes[k]
+		c.Why, c.Signatures, c.Metrics = o.Why, o.Signatures, nil
+		for _, v := range o.Values {
+			c.Metrics = append(c.Metrics, v.Metric(c.Name))
+		}
+	}
+	return out
+}
+
+// outcomesOf returns an outcome for every declared check.
+func outcomesOf(declared []contract.Checked, outcomes []*check.Outcome) (out []*check.Outcome) {
+	for _, c := range declared {
+		k := slices.IndexFunc(outcomes, func(o *check.Outcome) bool { return o.Check == c.Name })
+		if k < 0 {
+			out = append(out, &check.Outcome{Check: c.Name, Why: didNotRun})
+			continue
+		}
+		out = append(out, outcomes[k])
+	}
+	return out
+}
+
+const didNotRun = "it did not run"
+
+// loaded leaves out the records of checks, which are no load.
+func loaded(records []record.Record, declared []contract.Checked) []record.Record {
+	if len(declared) == 0 {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), func(r record.Record) bool {
+		return slices.ContainsFunc(declared, func(c contract.Checked) bool { return c.Name == r.Workload })
+	})
+}

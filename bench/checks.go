@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/assay-llm/assay/ask"
+	"github.com/assay-llm/assay/check"
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/llm"
+	"github.com/assay-llm/assay/record"
+)
+
+// checks runs the checks of the suite, after all load is over, and appends the
+// records of what they asked.
+func (r *run) checks(ctx context.Context) error {
+	if len(r.suite.Checks) == 0 {
+		return nil
+	}
+	memory, err := openAnswers(r.dir)
+	if err != nil {
+		return err
+	}
+	var open []io.Closer
+	defer func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}()
+	c := check.Config{
+		Seed: r.manifest.Seed, Sets: r.suite.sets, Memory: memory, Keep: memory.keep, Progress: r.progress(),
+		PerEndpoint: r.suite.Asking.PerEndpoint, Overall: r.suite.Asking.Overall,
+		Budget: check.Budget{Tokens: int64(r.suite.Asking.Budget.Tokens), Money: r.suite.Asking.Budget.Money},
+	}
+	if n := r.suite.Asking.Retries; n != nil {
+		if c.Retries = *n; *n == 0 {
+			c.Retries = -1
+		}
+	}
+	for _, d := range r.suite.Checks {
+		c.Checks = append(c.Checks, d.Declared)
+	}
+	for _, v := range r.baselineFirst() {
+		a, err := ask.New(v.name, v.target)
+		if err != nil {
+			return errors.Join(err, memory.close())
+		}
+		open = append(open, a)
+		known := check.Variant{Name: v.name, Model: v.spec.Model, Asker: a}
+		if p := v.spec.Price; p != nil {
+			known.Price = check.Price{Prompt: p.Input, Output: p.Output}
+		}
+		c.Variants = append(c.Variants, known)
+	}
+	c.Judge = func(e check.Endpoint) (check.Asker, error) {
+		t, err := r.judgeTarget(e)
+		if err != nil {
+			return nil, err
+		}
+		a, err := ask.New(e.Model, t)
+		if err == nil {
+			open = append(open, a)
+		}
+		return a, err
+	}
+	c.Embedder = func(e check.Endpoint) (check.Embedder, error) {
+		t, err := r.judgeTarget(e)
+		if err != nil {
+			return nil, err
+		}
+		a, err := ask.NewEmbedder(e.Model, t)
+		if err == nil {
+			open = append(open, a)
+		}
+		return a, err
+	}
+	outcomes, err := check.Run(ctx, c)
+	if failed := memory.close(); failed != nil {
+		err = errors.Join(err, fmt.Errorf("keeping the answers: %w", failed))
+	}
+	if err != nil {
+		return err
+	}
+	return r.enter(outcomes)
+}
+
+// baselineFirst returns the variants with the baseline before the others.
+func (r *run) baselineFirst() (out []*variant) {
+	for _, v := range r.variants {
+		if v.name == Baseline {
+			out = append([]*variant{v}, out...)
+			continue
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// judgeTarget resolves an endpoint that a check names.
+func (r *run) judgeTarget(e check.Endpoint) (llm.Target, error) {
+	t := llm.Target{URL: e.URL, Model: e.Model}
+	if r.opts.virtual != nil {
+		t.Dial = r.opts.virtual.dial
+	}
+	ref := e.Key.String()
+	if ref == "" {
+		return t, nil
+	}
+	secret, err := config.ParseSecret(ref)
+	if err != nil {
+		return t, err
+	}
+	getenv := r.opts.Getenv
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	t.Key, err = secret.Resolve(getenv, func(name string) ([]byte, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(r.suite.file), name)
+		}
+		return os.ReadFile(name)
+	})
+	return t, err
+}
+
+// progress tells of the checks, not more often than people read.
+func (r *run) progress() func(check.Progress) {
+	var last time.Time
+	return func(p check.Progress) {
+		if p.Asked < p.Planned && time.Since(last) < 10*time.Second {
+			return
+		}
+		last = time.Now()
+		r.opts.Notice("check %s (%d of %d): %d of %d cases asked, %d tokens", p.Check, p.Index, p.Of, p.Asked, p.Planned, p.Spent.Tokens())
+	}
+}
+
+// enter appends the records of the checks and keeps what became of them. Records
+// that the journal of a resumed run has already are left out: they are the same.
+func (r *run) enter(outcomes []*check.Outcome) error {
+	for _, o := range outcomes {
+		for i := range o.Records {
+			rec := &o.Records[i]
+			if r.past != nil && r.past.asked[shotOf(rec)] {
+				continue
+			}
+			if err := r.writer.Append(rec); err != nil {
+				return fmt.Errorf("keeping the records of the check %s: %w", o.Check, err)
+			}
+		}
+		if o.Why != "" {
+			r.opts.Notice("check %s proves nothing: %s", o.Check, o.Why)
+		}
+	}
+	return writeOutcomes(r.dir, outcomes)
+}
+
+// shot names a record among those of a run's checks.
+type shot struct {
+	variant, workload string
+	number            int64
+}
+
+func shotOf(r *record.Record) shot { return shot{r.Variant, r.Workload, r.Shot} }
