@@ -133,6 +133,10 @@ bench-client: ## the load client against its goals, in about two minutes; quiet 
 error-rates: ## measure the error rates of the tests anew; ten minutes
 	go run ./scripts/errorrates -o docs/error-rates.md
 
+.PHONY: gate-rates
+gate-rates: ## measure the error rates of whole suites anew; fifteen minutes
+	go run ./scripts/gaterates -o docs/gate-rates.md
+
 .PHONY: lint
 lint: ## a stricter linter than CI asks for; built on its first run
 	go tool -modfile=tools/golangci-lint/go.mod golangci-lint run

@@ -217,6 +217,19 @@ func JudgeEarly(k *contract.Contract, e contract.Evidence, looks []int) (contrac
 	return v, float64(measured(so.Records)) / float64(max(1, measured(e.Records)))
 }
 
+// JudgeAfter judges once what was measured in the first blocks of each workload, as a
+// run that is that short would have been judged, and returns the part of the measured
+// requests that it has.
+func JudgeAfter(k *contract.Contract, e contract.Evidence, done int) (contract.Verdict, float64) {
+	blocks := map[string]int{}
+	for _, w := range e.Windows {
+		blocks[w.Workload] = done
+	}
+	so := e
+	so.Records, so.Windows = sentBy(e, blocks)
+	return contract.Evaluate(k, so), float64(measured(so.Records)) / float64(max(1, measured(e.Records)))
+}
+
 // sentBy returns what was measured in the first blocks of each workload.
 func sentBy(e contract.Evidence, blocks map[string]int) (records []record.Record, windows []record.Window) {
 	for i := range e.Records {
