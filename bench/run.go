@@ -628,7 +628,7 @@ func (s *Suite) planned() ([]contract.Planned, error) {
 			return nil, fmt.Errorf("planning %s: %w", name, err)
 		}
 		out = append(out, contract.Planned{
-			Workload: name, Requests: uncut(p), Labels: spec.Labels, Variants: s.Variants.Keys(),
+			Workload: name, Requests: uncut(p, s.blocks()), Labels: spec.Labels, Variants: s.Variants.Keys(),
 			Streaming: spec.Stream == nil || *spec.Stream, Usage: true, For: p.For(), Looks: len(s.looks()),
 		})
 	}
@@ -638,10 +638,10 @@ func (s *Suite) planned() ([]contract.Planned, error) {
 	return out, nil
 }
 
-// uncut is how many requests speak about latencies: those that nobody plans to
-// cancel.
-func uncut(p *workload.Plan) int64 {
-	n := p.Planned()
+// uncut is how many requests speak about latencies: those that can be asked before
+// their block is over, and that nobody plans to cancel.
+func uncut(p *workload.Plan, blocks int) int64 {
+	n := p.Askable(blocks)
 	if n <= 0 {
 		return n
 	}

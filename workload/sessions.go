@@ -186,6 +186,36 @@ func (p *Plan) firstWait(s *Shot, session int64, think Stream) {
 	}
 }
 
+// Askable returns how many of the planned shots can be asked at all when the plan is
+// cut into so many blocks of equal time: of each session those turns that would be
+// due before its block is over if every answer came at once. Answers take their
+// time, so fewer will be asked. Without sessions, or a time that cuts them, it is
+// what is planned.
+func (p *Plan) Askable(blocks int) int64 {
+	if p.spec.Sessions == nil || p.spec.For == 0 || p.spec.Requests > 0 || !p.Open() {
+		return p.Planned()
+	}
+	whole := time.Duration(p.spec.For)
+	block := max(whole/time.Duration(max(blocks, 1)), 1)
+	n, pauses := int64(0), p.measured.sessions
+	for s, due := range p.starts() {
+		end := whole
+		if k := due/block + 1; k < time.Duration(blocks) {
+			end = k * block
+		}
+		for turn := range s.turns {
+			if turn > 0 && pauses.think != nil {
+				due += time.Duration(pauses.think(pauses.pauses.uniform(s.session*maxTurns + turn)))
+			}
+			if due >= end {
+				break
+			}
+			n++
+		}
+	}
+	return n
+}
+
 // countSessions counts the shots of an open loop of sessions.
 func (p *Plan) countSessions() (c counted) {
 	last := time.Duration(0)

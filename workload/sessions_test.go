@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -72,6 +73,35 @@ func TestSessionsCountAsTheirTurns(t *testing.T) {
 	p := plan(t, "arrivals: {constant: 10/s}\nrequests: 300\nprompts: {synthetic: 12}\nsessions: {turns: 3}\n", 1, "")
 	if p.Rate() < 9.9 || p.Rate() > 10.1 || p.PeakRate() != 30 {
 		t.Errorf("%v sessions a second, %v requests in the busiest", p.Rate(), p.PeakRate())
+	}
+}
+
+// TestAskableCountsWhatTimeLeaves: turns that no session can come to before its block
+// is over are not counted on, and those of the shots themselves agree.
+func TestAskableCountsWhatTimeLeaves(t *testing.T) {
+	const spec = "arrivals: {constant: 1/s}\n%sprompts: {synthetic: 12}\nsessions: {turns: 5, think: 30s}\n"
+	p := plan(t, strings.Replace(spec, "%s", "for: 2m\n", 1), 1, "")
+	if p.Planned() != 600 {
+		t.Fatalf("%d planned", p.Planned())
+	}
+	// A session that begins in the first half minute of four in a block has four turns, and so on.
+	for blocks, want := range map[int]int64{0: 300, 1: 300, 2: 180, 4: 120} {
+		counted, block := int64(0), 2*time.Minute/time.Duration(max(blocks, 1))
+		for _, turns := range bySession(t, p) {
+			at := turns[0].Due
+			end := (at/block + 1) * block
+			for _, s := range turns {
+				if at += s.Think; at < end {
+					counted++
+				}
+			}
+		}
+		if got := p.Askable(blocks); got != counted || got < want-5 || got > want+5 {
+			t.Errorf("%d blocks: %d can be asked, the shots say %d, want about %d", blocks, got, counted, want)
+		}
+	}
+	if p := plan(t, strings.Replace(spec, "%s", "requests: 600\n", 1), 1, ""); p.Askable(4) != 600 {
+		t.Errorf("%d of 600 can be asked, and no time cuts them", p.Askable(4))
 	}
 }
 
