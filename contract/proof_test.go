@@ -399,3 +399,57 @@ func TestSessionsAreTheUnit(t *testing.T) {
 		t.Errorf("%v sessions began after 4 s, want 2", s.Best.N())
 	}
 }
+
+// TestSessionsKeepTheErrorRate: eight turns of a session that resemble each other, in
+// two variants that are the same, looked at every ten seconds while sessions go on.
+// With sessions as the unit nothing acts; their requests taken one by one do.
+func TestSessionsKeepTheErrorRate(t *testing.T) {
+	if os.Getenv("ASSAY_SLOW") == "" {
+		t.Skip("ASSAY_SLOW is not set: the runs take half a minute")
+	}
+	const runs = 12
+	rule := decode(t, fmt.Sprintf(againstBaseline, "p50(e2e) <= baseline", ""))
+	talks := func(seed uint64, named bool) *History {
+		rng := source(seed)
+		e := Evidence{Baseline: baselineName, Candidate: "candidate"}
+		for i := range 1200 { // one in half a second
+			variant, session := baselineName, ""
+			if rng.IntN(2) == 0 {
+				variant = "candidate"
+			}
+			if named {
+				session = fmt.Sprint(i)
+			}
+			habit := math.Exp(0.8 * rng.NormFloat64())
+			for turn := range 8 {
+				due := time.Duration(i)*time.Second/2 + time.Duration(turn)*5*time.Second
+				done := record.At(due + time.Duration(200e6*habit*math.Exp(0.3*rng.NormFloat64())))
+				e.Records = append(e.Records, record.Record{
+					Variant: variant, Session: session, Turn: turn, Due: record.At(due), Outcome: record.OK, EOF: done,
+					Events: []record.Event{{At: done, Kind: record.KindContent}},
+				})
+			}
+		}
+		h := NewHistory(testEpoch, e)
+		h.Split(testEpoch, 0.5)
+		return h
+	}
+	alarms := map[bool]int{}
+	for i := range uint64(runs) {
+		for _, named := range []bool{true, false} {
+			for _, d := range Replay(rule, talks(i, named), 10*time.Second) {
+				if d.To == Acting {
+					alarms[named]++
+					break
+				}
+			}
+		}
+	}
+	t.Logf("false alarms in %d runs: %d by session, %d by request", runs, alarms[true], alarms[false])
+	if alarms[true] > 2 { // with 5 % each, more than 2 of 12 come once in 50 times
+		t.Errorf("by session %d of %d runs have a false alarm", alarms[true], runs)
+	}
+	if alarms[false] == 0 {
+		t.Error("requests taken one by one have no false alarm either: the test shows nothing")
+	}
+}
