@@ -45,6 +45,8 @@
 //     warnings.
 //   - Evidence: e-values against "within the margin" and "not within it"; they may
 //     be looked at at any time, and those of the steps of a ramp multiply.
+//   - Step: a stretch of live traffic over which the split between the variants did
+//     not change; tests of different steps multiply and are never pooled.
 //   - Clause, Contract: metric, scope, statistic, limit or baseline with a
 //     margin, confidence, minimum sample; all, any, not and count groups of
 //     clauses; live rules with actions and their recovery.

@@ -86,7 +86,9 @@
 // act, and which are taken back. It is a function of state, evidence and instant,
 // so that a log replays to the same decisions. Evidence is [Series]: raw values
 // or counts, of a [History] of records or of whoever counts as it serves. Missing
-// evidence never makes a rule recover. A [Test] holds a contract against evidence
+// evidence never makes a rule recover. A comparison with a baseline that runs
+// beside is a test of package stat/anytime over the sessions of a [Step], so its
+// error rate holds however often one looks; its [Proof] is part of the [State]. A [Test] holds a contract against evidence
 // in a file. [Presets] are contracts that come built in; what they name beyond
 // the catalogue of package record is declared here, and without data until
 // somebody measures it.
