@@ -1,0 +1,218 @@
+package dimension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assay-llm/assay/check"
+	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/corpus"
+	"github.com/assay-llm/assay/judge"
+)
+
+// FidelityConfig is the configuration of Fidelity.
+type FidelityConfig struct {
+	Asking `yaml:",inline"`
+
+	Judge    check.Endpoint    `yaml:"judge,required" doc:"the model that judges"`
+	Criteria []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, better (beside the baseline's answer) or a name of rubric; better if left out"`
+	Rubric   []judge.Criterion `yaml:"rubric" doc:"criteria of one's own"`
+	Schema   bool              `yaml:"schema" doc:"the judge's endpoint is known to obey JSON schemas"`
+}
+
+// CheckConfig wants criteria that there are.
+func (c *FidelityConfig) CheckConfig(n *config.Node) {
+	all, err := c.criteria()
+	if err != nil {
+		n.Fault(err.Error(), "docs/judge.md has the criteria that are built in, and how to write others")
+		return
+	}
+	compared := 0
+	for _, k := range all {
+		if len(k.Levels) == 0 {
+			compared++
+		}
+		if k.Name == "judge" {
+			n.Fault(`a criterion cannot be named "judge"`, "that is the value of the comparison")
+		}
+	}
+	if compared > 1 {
+		n.Fault(fmt.Sprintf("%d criteria compare with the baseline", compared), "give levels to all but one")
+	}
+}
+
+// criteria are those that are named.
+func (c *FidelityConfig) criteria() ([]judge.Criterion, error) {
+	known := append(slices.Clone(c.Rubric), judge.Builtin()...)
+	named := c.Criteria
+	if len(named) == 0 {
+		named = []string{"better"}
+	}
+	var out []judge.Criterion
+	for i, name := range named {
+		at := slices.IndexFunc(known, func(k judge.Criterion) bool { return k.Name == name })
+		switch {
+		case at < 0:
+			return nil, fmt.Errorf("criterion %q is none", name)
+		case slices.Contains(named[:i], name):
+			return nil, fmt.Errorf("criterion %q is named twice", name)
+		}
+		out = append(out, known[at])
+	}
+	return out, nil
+}
+
+// value is the name of the number that a criterion gives.
+func value(k *judge.Criterion) string {
+	if len(k.Levels) == 0 {
+		return "judge"
+	}
+	return k.Name
+}
+
+// Fidelity has a judge mark answers.
+var Fidelity = &check.Check{
+	Name:   "fidelity",
+	Doc:    "what a judge says of answers: each by a rubric, and beside the baseline's in both orders",
+	Config: func() any { return new(FidelityConfig) },
+	Values: func(conf any) (out []check.Value) {
+		all, err := conf.(*FidelityConfig).criteria()
+		if err != nil {
+			return nil
+		}
+		for i := range all {
+			k := &all[i]
+			v := check.Value{Name: value(k), Title: k.Name, Doc: "the judge's mark, from 0 for the worst level of the menu to 1 for the best", Most: 1, Higher: true}
+			if len(k.Levels) == 0 {
+				v.Title, v.Doc = "preferred by the judge", "mean over both orders of which answer the judge prefers: 1 this one, 0 the baseline's, 1/2 a tie; the baseline has none"
+			}
+			out = append(out, v)
+		}
+		return out
+	},
+	Run: runFidelity,
+}
+
+// task is one mark to be asked for.
+type task struct {
+	trial     *check.Trial
+	variant   int
+	criterion int
+	item      judge.Item
+	mark      judge.Mark
+	pair      *judge.Preference
+}
+
+func runFidelity(ctx context.Context, p *check.Pass) error {
+	conf := p.Config.(*FidelityConfig)
+	criteria, err := conf.criteria()
+	if err != nil {
+		return err
+	}
+	cases, err := conf.cases(p)
+	if err != nil {
+		return err
+	}
+	asker, err := p.Judge(conf.Judge)
+	if err != nil {
+		return err
+	}
+	if len(p.Variants) < 2 && slices.ContainsFunc(criteria, func(k judge.Criterion) bool { return len(k.Levels) == 0 }) {
+		return errors.New("there is no baseline to compare with: name criteria with levels, or a second variant")
+	}
+	j := &judge.Judge{Name: conf.Judge.Name(), Asker: asker, Seed: p.Seed, Schema: conf.Schema}
+	for _, v := range p.Variants {
+		if w := judge.SelfPreference(conf.Judge.Model, v.Model); w != "" {
+			p.Note("%s", w)
+		}
+		j.Scrub = append(j.Scrub, v.Model)
+	}
+	trials, asked := p.Ask(ctx, conf.shots(cases))
+	tasks := conf.tasks(trials, cases, criteria)
+	judged := p.Each(ctx, len(tasks), func(ctx context.Context, i int) error { return tasks[i].do(ctx, j, &criteria[tasks[i].criterion]) })
+	return errors.Join(asked, judged, conf.write(p, tasks, criteria))
+}
+
+// tasks lists what is to be judged. Of a comparison the baseline has no number.
+func (c *FidelityConfig) tasks(trials []*check.Trial, cases []corpus.Case, criteria []judge.Criterion) (out []*task) {
+	byID := make(map[string]corpus.Case, len(cases))
+	for _, k := range cases {
+		byID[k.ID] = k
+	}
+	for _, t := range trials {
+		k := byID[t.Shot.Case]
+		var question []string
+		for _, m := range c.messages(k) {
+			question = append(question, m.Content)
+		}
+		item := judge.Item{Question: strings.Join(question, "\n\n"), Reference: k.Expect}
+		for v, a := range t.Answers {
+			for i := range criteria {
+				compares := len(criteria[i].Levels) == 0
+				switch {
+				case compares && v == 0:
+					t.Exempt(v, "judge")
+				case !a.Answered() || compares && !t.Answers[0].Answered():
+				default:
+					out = append(out, &task{trial: t, variant: v, criterion: i, item: item})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (t *task) do(ctx context.Context, j *judge.Judge, k *judge.Criterion) (err error) {
+	answer, replicate := said(t.trial.Answers[t.variant]), t.trial.Shot.Question.Replicate
+	if len(k.Levels) > 0 {
+		t.mark, err = j.Point(ctx, k, t.item, answer, replicate)
+		return err
+	}
+	pair, err := j.Compare(ctx, k, t.item, said(t.trial.Answers[0]), answer, replicate)
+	t.pair, t.mark = &pair, judge.Mark{Score: pair.Score, Fault: pair.Fault()}
+	return err
+}
+
+// write puts the marks on the records. Where the judge erred too often, nothing is
+// concluded from the rest.
+func (c *FidelityConfig) write(p *check.Pass, tasks []*task, criteria []judge.Criterion) error {
+	var faults []error
+	for i := range criteria {
+		k := &criteria[i]
+		p.Sign(check.Signature{Value: value(k), Estimator: fmt.Sprintf("%s judged by %s, instructions %s", k.Name, c.Judge.Name(), k.Digest())})
+		var scores []judge.Score
+		var pairs []judge.Preference
+		var clusters []string
+		for _, t := range tasks {
+			if t.criterion != i {
+				continue
+			}
+			scores = append(scores, judge.Score{Value: t.mark.Score, Fault: t.mark.Fault})
+			switch {
+			case t.mark.Fault == judge.Suspicious:
+				p.Report(check.Finding{
+					Severity: check.Warning, Code: "suspicious", Variant: p.Variants[t.variant].Name, Case: t.trial.Shot.Case,
+					Text: "the answer, or the baseline's, tries to talk to the judge, so it was not judged", Hint: "look at it", Bodies: []string{p.Keep(said(t.trial.Answers[t.variant]))},
+				})
+			case t.mark.Fault == "" && !math.IsNaN(t.mark.Score):
+				t.trial.Set(t.variant, value(k), t.mark.Score)
+			}
+			if t.pair != nil {
+				pairs, clusters = append(pairs, *t.pair), append(clusters, t.trial.Shot.Cluster)
+			}
+		}
+		tally := judge.Count(scores, 0.95)
+		if tally.Inconclusive != "" {
+			faults = append(faults, fmt.Errorf("%s: %s", k.Name, tally.Inconclusive))
+		}
+		if len(pairs) > 0 {
+			b := judge.PositionBias(pairs, clusters, 0.95)
+			p.Note("%s: the answer shown first was preferred by %+.3f [%.3f, %.3f]; %.0f %% of %d pairs are reversed when swapped", k.Name, b.Bias.Value, b.Bias.Lo, b.Bias.Hi, 100*b.Flips.Value, b.Pairs)
+		}
+	}
+	return errors.Join(faults...)
+}
