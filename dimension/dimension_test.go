@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/assay-llm/assay/check"
@@ -123,17 +125,20 @@ func TestExact(t *testing.T) {
 
 func TestExactRefusesWhatCannotBeRight(t *testing.T) {
 	conf := &ExactConfig{Asking: asking(), Kind: "number"}
-	asked := false
-	o := run(t, Exact, conf, set(t, `{"id": "a", "question": "1+1?", "answer": "two"}`), func(*check.Question) *check.Answer { asked = true; return new(check.Answer) })
-	if !strings.Contains(o.Why, `case a of set.jsonl expects no number: "two" is no number`) || asked {
-		t.Errorf("Why %q, asked %v; want the case named and nothing asked", o.Why, asked)
+	var asked atomic.Bool
+	o := run(t, Exact, conf, set(t, `{"id": "a", "question": "1+1?", "answer": "two"}`), func(*check.Question) *check.Answer { asked.Store(true); return new(check.Answer) })
+	if !strings.Contains(o.Why, `case a of set.jsonl expects no number: "two" is no number`) || asked.Load() {
+		t.Errorf("Why %q, asked %v; want the case named and nothing asked", o.Why, asked.Load())
 	}
 }
 
 func TestReplicatesAreAskedAnewAndStayOneCluster(t *testing.T) {
+	var mu sync.Mutex
 	var seen []int
 	m := model(func(q *check.Question) *check.Answer {
+		mu.Lock()
 		seen = append(seen, q.Replicate)
+		mu.Unlock()
 		if q.Temperature != nil {
 			t.Errorf("a repeated question has the temperature %v; want the server's", *q.Temperature)
 		}

@@ -8,6 +8,7 @@
 //   - exact: questions with one right answer: numbers, choices, texts, JSON, code.
 //   - instructions: whether an answer does what the prompt says of its form (IFEval).
 //   - shape: the outward form of answers: empty, cut, refused, JSON, language, length.
+//   - reference: what answers share with the reference in words and characters.
 //   - similarity: whether answers say the same as others, by meaning and by facts.
 //
 // Two rules hold for all of them. A question without an answer (a failed request)
