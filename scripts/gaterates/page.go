@@ -46,7 +46,7 @@ four of them together at most 20 %%. Identical candidates are a margin away from
 
 ## Against a run that is judged once
 
-The same suites, judged once after a part of the plan, with all of the allowed error at that look: what a design with a fixed number of
+The suites with planted differences, and their identical pairs, judged once after a part of the plan, with all of the allowed error at that look: what a design with a fixed number of
 requests would have found. "As many" is the least part (of those looked at) at which it finds as many as the suite that may stop
 early, or passes as many if the candidate is identical; – is more than the plan. A design with a fixed number must know that number beforehand: it is another one for each row.
 
