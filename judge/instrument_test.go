@@ -100,7 +100,7 @@ func failed(in *Instrument) (names []string) {
 // judge without a fault, which errs in about one of twenty, is called unfit in at
 // most 5 of 100. The default tests try a few seeds.
 func TestInstrumentFindsPlantedFaults(t *testing.T) {
-	seeds := rounds(2, 10)
+	seeds := rounds(1, 10)
 	if os.Getenv("ASSAY_SLOW") == "full" {
 		seeds = 100
 	}

@@ -422,7 +422,7 @@ func TestLengthControl(t *testing.T) {
 		}
 		return all
 	}
-	covered, n := 0, rounds(6, 100)
+	covered, n := 0, rounds(4, 40)
 	for seed := range n {
 		l := ControlLength(draw(uint64(seed), 400, 0, 2), 0.95, 1)
 		if l.Raw.Lo < 0.6 {
