@@ -35,6 +35,9 @@ func Locate(text string, getenv func(string) string) (Address, error) {
 		if text, err = secret.Resolve(getenv, os.ReadFile); err != nil {
 			return a, fmt.Errorf("reading the address of the registry: %w", err)
 		}
+		if IsReference(text) {
+			return a, fmt.Errorf("the address of the registry, %s, refers to another reference\n  hint: put the path or the URL itself there", a.from)
+		}
 	}
 	scheme, _, is := strings.Cut(text, "://")
 	switch {

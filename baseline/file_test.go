@@ -91,7 +91,7 @@ func TestNoFile(t *testing.T) {
 
 func TestLocate(t *testing.T) {
 	getenv := func(name string) string {
-		return map[string]string{"REGISTRY": "postgres://bob:s3cr%40t@db.example:5433/bench?sslmode=require", "FILE": "runs/b.db"}[name]
+		return map[string]string{"REGISTRY": "postgres://bob:s3cr%40t@db.example:5433/bench?sslmode=require", "FILE": "runs/b.db", "LOOP": "env:LOOP"}[name]
 	}
 	for text, want := range map[string]string{
 		"runs/baselines.db":                            "runs/baselines.db",
@@ -111,6 +111,7 @@ func TestLocate(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                                  "empty",
+		"env:LOOP":                          "another reference",
 		"env:NOTHING":                       "NOTHING",
 		"mysql://root:s3cret@db/x":          "neither",
 		"postgres://bob:s3cret@[::1/x":      "not a URL",

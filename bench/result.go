@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-llm/assay/baseline"
 	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
@@ -42,6 +43,9 @@ type Result struct {
 	contract *contract.Contract
 	prices   map[string]contract.Price
 	checks   []contract.Checked // that the suite declares
+	own      contract.Verdict   // by the contract alone; Verdict has the delta to the baseline beside it
+	policy   *baseline.Policy   // of the registry; nil: the run has none
+	delta    *baseline.Delta    // what it is compared with; nil: the run has no registry
 	looks    []int              // of a run that may stop early: after which blocks it was looked at; nil: it is judged once
 }
 
@@ -67,13 +71,16 @@ func Open(dir string) (*Result, error) {
 		if err := config.Decode(filepath.Join(dir, "manifest.json#suite"), []byte(m.Suite), s); err != nil {
 			return nil, fmt.Errorf("reading the suite of %s: %w", dir, err)
 		}
-		r.contract, r.looks, r.prices, r.checks = s.Contract.Contract, s.looks(), s.prices(), s.checked()
+		r.contract, r.looks, r.prices, r.checks, r.policy = s.Contract.Contract, s.looks(), s.prices(), s.checked(), s.Registry
 	}
 	if m.State == StateRunning {
 		m.Client = uncertified
 		m.Ledger = record.Ledger(records)
 	}
 	if r.Outcomes, err = readOutcomes(dir); err != nil {
+		return nil, err
+	}
+	if err := r.readDelta(); err != nil {
 		return nil, err
 	}
 	r.judge()
@@ -110,13 +117,20 @@ func (r *Result) Evidence() contract.Evidence {
 	return e
 }
 
-// judge computes verdict and report from records and manifest alone.
+// judge computes verdict and report from records, manifest and what the run was
+// compared with.
 func (r *Result) judge() {
 	m, e := r.Manifest, r.Evidence()
 	var v *contract.Verdict
 	if r.contract != nil {
 		r.Verdict = contract.Evaluate(r.contract, e)
-		v = &r.Verdict
+		r.own, v = r.Verdict, &r.Verdict
+	}
+	if r.delta != nil {
+		if v == nil {
+			r.Verdict = contract.Verdict{Candidate: e.Candidate, Unfit: e.Unfit}
+		}
+		r.Verdict, v = r.Verdict.With(r.delta.Results(*r.policy, e)...), &r.Verdict
 	}
 	r.Report = report.Build(m, r.Records, v, outcomesOf(r.checks, r.Outcomes)...)
 }
@@ -173,8 +187,8 @@ func (r *Result) unfit() []string {
 	return reasons
 }
 
-// Judged reports whether a contract was there to judge the run by.
-func (r *Result) Judged() bool { return r.contract != nil }
+// Judged reports whether a contract or a baseline was there to judge the run by.
+func (r *Result) Judged() bool { return r.contract != nil || r.delta != nil }
 
 // ReportPath is where the page of the run lies.
 func (r *Result) ReportPath() string { return filepath.Join(r.Dir, "report.html") }
@@ -195,6 +209,13 @@ func (r *Result) write() error {
 			return fmt.Errorf("writing the verdict: %w", err)
 		}
 		files["verdict.json"] = append(verdict, '\n')
+	}
+	if r.delta != nil {
+		delta, err := json.MarshalIndent(r.delta, "", "  ")
+		if err != nil {
+			return fmt.Errorf("writing the comparison: %w", err)
+		}
+		files[deltaName] = append(delta, '\n')
 	}
 	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(r.Dir, name), data, 0o644); err != nil {

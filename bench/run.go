@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/assay-llm/assay/baseline"
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/llm"
@@ -32,6 +33,7 @@ type Options struct {
 	Notice func(format string, a ...any) // what the user should know now; nil: dropped
 
 	Calibrator *Calibrator // of the client's ceiling; nil: nobody measures it
+	Registry   string      // address of the registry of baselines, instead of the suite's; "": the suite's, if it has one
 	Force      bool        // send what this host is not known to carry; the certificate decides
 
 	virtual *virtual // of tests
@@ -108,8 +110,9 @@ type run struct {
 	writer   *record.Writer
 	monitor  *load.Monitor
 	length   time.Duration
-	past     *past // nil: the run is not one that is resumed
-	unmarked bool  // a checkpoint failed, and the reader was told
+	registry baseline.Address // where the suite has a registry
+	past     *past            // nil: the run is not one that is resumed
+	unmarked bool             // a checkpoint failed, and the reader was told
 }
 
 // variant is a variant under measurement.
@@ -155,6 +158,9 @@ func newRun(s *Suite, o Options) *run {
 
 // execute does what is planned, or what of it is left.
 func (r *run) execute(ctx context.Context) (*Result, error) {
+	if err := r.reachable(ctx); err != nil {
+		return nil, err
+	}
 	defer load.Slack()()
 	engines, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits, err := r.connect(ctx, engines)
@@ -187,6 +193,9 @@ func (r *run) execute(ctx context.Context) (*Result, error) {
 // prepare fixes what is random and makes every plan, so that a wrong suite fails
 // before anything is sent.
 func (r *run) prepare() error {
+	if err := r.located(); err != nil {
+		return err
+	}
 	s := r.suite
 	seed := rand.Uint64() >> 11 // chosen once and recorded; JSON readers keep 53 bits
 	if s.Seed != nil {
@@ -251,7 +260,7 @@ func (r *run) describe() {
 		if protocol == "" {
 			protocol = llm.ProtocolHTTP1
 		}
-		m.Variants = append(m.Variants, record.VariantInfo{Name: v.name, URL: v.spec.URL, Model: v.spec.Model, API: api, Protocol: protocol})
+		m.Variants = append(m.Variants, record.VariantInfo{Name: v.name, URL: v.spec.URL, Model: v.spec.Model, API: api, Protocol: protocol, About: v.spec.About.info()})
 	}
 	first := r.variants[0]
 	for name, spec := range r.suite.Workloads.All() {
@@ -259,6 +268,7 @@ func (r *run) describe() {
 		info := record.WorkloadInfo{
 			Name: name, Arrivals: p.String(), Open: p.Open(), Planned: p.Planned(),
 			WarmUp: p.WarmUps(), Plan: p.Digest(), Labels: spec.Labels, Process: p.Process(), Rate: p.Rate(),
+			Prompts:  r.suite.promptsDigest(),
 			Unsalted: m.Salt == "" || spec.Salt != nil && !*spec.Salt,
 		}
 		if !p.Open() {
@@ -445,13 +455,13 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		m.State = StateFailed
 		err = errors.Join(err, fmt.Errorf("sealing the records: %w", sealed))
 	}
-	result, failed := r.keep()
+	result, failed := r.keep(ctx)
 	return result, errors.Join(err, failed)
 }
 
 // keep reads the records back as everybody else will, certifies the client,
 // judges, and writes what a run directory holds.
-func (r *run) keep() (*Result, error) {
+func (r *run) keep(ctx context.Context) (*Result, error) {
 	m := r.manifest
 	records, repair, err := readRecords(r.dir)
 	if err != nil {
@@ -473,6 +483,10 @@ func (r *run) keep() (*Result, error) {
 		return nil, err
 	}
 	result.judge()
+	if r.suite.Registry != nil {
+		r.register(ctx, result)
+		result.judge()
+	}
 	return result, result.write()
 }
 

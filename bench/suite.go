@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assay-llm/assay/baseline"
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/corpus"
@@ -37,6 +38,7 @@ type Suite struct {
 	Checks    []CheckRef                `yaml:"checks" doc:"what is asked and judged about the answers of each variant, after the workloads"`
 	Asking    Asking                    `yaml:"asking" doc:"how fast and how much checks ask"`
 	Contract  ContractRef               `yaml:"contract" doc:"the contract: a file, or its clauses in place"`
+	Registry  *baseline.Policy          `yaml:"registry" doc:"the registry of baselines that each run is compared with and added to; see docs/baselines.md"`
 
 	file string
 	sets map[string]*corpus.Set
@@ -75,6 +77,7 @@ type Variant struct {
 	Price      *contract.Price `yaml:"price" doc:"what its tokens cost, for what a clause that is not decided would cost"`
 	GPUMetrics string          `yaml:"gpu_metrics" doc:"address of the metrics of dcgm-exporter for the GPUs of the engine, http(s)://host:9400/metrics"`
 	ResetCache bool            `yaml:"reset_cache" doc:"have the engine empty its prefix cache before each workload, and prove with a canary that it did"`
+	About      About           `yaml:"about" doc:"what is known of it: only runs of the same model family, precision, engine and hardware are compared with a registered baseline"`
 }
 
 // CheckConfig reports what does not fit together.

@@ -49,6 +49,7 @@ type VariantInfo struct {
 	Model    string            `json:"model"`
 	API      string            `json:"api"`
 	Protocol string            `json:"protocol"`         // HTTP/1.1 or HTTP/2
+	About    map[string]string `json:"about,omitempty"`  // what the suite says of it: family, precision, engine, hardware
 	Engine   map[string]string `json:"engine,omitempty"` // what the engine says about itself; the simulated engine's configuration
 }
 
@@ -64,8 +65,9 @@ type WorkloadInfo struct {
 	Process  *Process          `json:"process,omitempty"` // of an open loop whose send times can be tested for it
 	Users    int               `json:"users,omitempty"`   // of a closed loop; shot i belongs to user i mod Users
 	Labels   map[string]string `json:"labels,omitempty"`
-	Unsalted bool              `json:"unsalted,omitempty"` // the prompts are the same in every run of the seed
-	Repeats  *float64          `json:"repeats,omitempty"`  // share of the prompts' text that begins an earlier prompt of the plan; null: not known
+	Prompts  string            `json:"prompts_digest,omitempty"` // of the suite's prompt files; "": it has none
+	Unsalted bool              `json:"unsalted,omitempty"`       // the prompts are the same in every run of the seed
+	Repeats  *float64          `json:"repeats,omitempty"`        // share of the prompts' text that begins an earlier prompt of the plan; null: not known
 
 	Peak    float64  `json:"peak_rate,omitempty"`    // most planned requests in any second of an open loop
 	Ceiling *Ceiling `json:"ceiling,omitempty"`      // of this client for this shape; null: not measured

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assay-llm/assay/check"
@@ -176,7 +178,7 @@ func Build(m *record.Manifest, records []record.Record, v *contract.Verdict, out
 		b.engineRows(&measured, m.Engines)
 		d.Workloads = append(d.Workloads, measured)
 	}
-	d.Alerts = b.alerts(m)
+	d.Alerts = append(marks(v), b.alerts(m)...)
 	d.Client = client(m, records, d)
 	d.Series = series(d.Variants, records)
 	d.Footnotes = b.notes.texts
@@ -276,6 +278,27 @@ func (b *builder) workloads(m *record.Manifest) []record.WorkloadInfo {
 		if !slices.ContainsFunc(out, func(w record.WorkloadInfo) bool { return w.Name == name }) {
 			out = append(out, record.WorkloadInfo{Name: name, Planned: -1})
 		}
+	}
+	return out
+}
+
+// marks tells what a gate has put on the candidate without failing it.
+func marks(v *contract.Verdict) (out []string) {
+	if v == nil {
+		return nil
+	}
+	for _, c := range v.Clauses {
+		if c.Mark == "" {
+			continue
+		}
+		why := c.Reason
+		for _, r := range c.Results {
+			if r.Mark != "" {
+				why = r.ID + " " + r.Reason
+				break
+			}
+		}
+		out = append(out, fmt.Sprintf("THE CANDIDATE IS MARKED %s by %s: %s", strings.ToUpper(c.Mark), c.ID, why))
 	}
 	return out
 }

@@ -59,7 +59,7 @@ func made(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(w.Seal())
 	ts.Check(record.WriteManifest(record.OS(), dir, &record.Manifest{
-		Schema: record.ManifestSchema, ID: args[0], Name: "made", State: "done", Elapsed: 8 * time.Second,
+		Schema: record.ManifestSchema, ID: args[0], Name: "made", State: "done", Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Elapsed: 8 * time.Second,
 		Suite: `version: 1
 name: made
 variants: {candidate: {url: "http://127.0.0.1:8000/v1", model: m}}

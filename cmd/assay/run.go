@@ -20,6 +20,8 @@ type runFlags struct {
 	json  bool
 	quiet bool
 	force bool
+
+	registry string // of run only
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
@@ -32,7 +34,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 }
 
 func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
-	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice, Calibrator: c.calibrator(f.runs), Force: f.force}
+	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice, Calibrator: c.calibrator(f.runs), Force: f.force, Registry: f.registry}
 	o.Calibrator.Say = nil
 	if cmd.Flags().Changed("seed") {
 		o.Seed = &f.seed
@@ -58,7 +60,10 @@ With --resume it goes on with a run that was interrupted or killed: by the same
 plan, in the same directory. Suite, contract and targets must be as they were.
 
 With --stop-early, or stop: early in the suite, it looks at the evidence while the
-run goes on, and stops as soon as the contract is decided, at no cost in error rate.`,
+run goes on, and stops as soon as the contract is decided, at no cost in error rate.
+
+With --registry, or registry: in the suite, the run is also held against its baseline
+in a registry, and added to it: see assay baseline.`,
 		Example: "  assay run suite.yaml\n  assay run suite.yaml --json > report.json\n  assay run --resume runs/ID",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("resume") && len(args) == 0 {
@@ -90,6 +95,7 @@ run goes on, and stops as soon as the contract is decided, at no cost in error r
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&f.registry, "registry", "", "compare with the baseline in this registry, and add the run: a file such as runs/baselines.db, postgres://host/database, or env:NAME or file:PATH of one; if left out the suite's")
 	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory, which was interrupted or killed")
 	cmd.Flags().BoolVar(&early, "stop-early", false, "stop as soon as the contract is decided, as stop: early in the suite does")
 	return cmd
