@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/assay-llm/assay/ask"
@@ -52,10 +53,20 @@ func (r *run) checks(ctx context.Context) error {
 		}
 		open = append(open, a)
 		known := check.Variant{Name: v.name, Model: v.spec.Model, Asker: a}
+		if r.wants() {
+			known.Can = r.capabilities(ctx, v.target)
+		}
 		if p := v.spec.Price; p != nil {
 			known.Price = check.Price{Prompt: p.Input, Output: p.Output}
 		}
 		c.Variants = append(c.Variants, known)
+	}
+	c.Can = func(e check.Endpoint) check.Capabilities {
+		t, err := r.judgeTarget(e)
+		if err != nil {
+			return nil // connecting to it says why
+		}
+		return r.capabilities(ctx, t)
 	}
 	c.Judge = func(e check.Endpoint) (check.Asker, error) {
 		t, err := r.judgeTarget(e)
@@ -87,6 +98,18 @@ func (r *run) checks(ctx context.Context) error {
 		return err
 	}
 	return r.enter(outcomes)
+}
+
+// wants reports whether a check of the suite wants to know what variants can do.
+func (r *run) wants() bool {
+	return slices.ContainsFunc(r.suite.Checks, func(d CheckRef) bool { return len(d.Check.Needs)+len(d.Check.Wants) > 0 })
+}
+
+func (r *run) capabilities(ctx context.Context, t llm.Target) check.Capabilities {
+	if r.opts.Capabilities == nil {
+		return nil
+	}
+	return r.opts.Capabilities(ctx, t)
 }
 
 // baselineFirst returns the variants with the baseline before the others.

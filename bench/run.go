@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assay-llm/assay/baseline"
+	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/llm"
@@ -35,6 +36,10 @@ type Options struct {
 	Calibrator *Calibrator // of the client's ceiling; nil: nobody measures it
 	Registry   string      // address of the registry of baselines, instead of the suite's; "": the suite's, if it has one
 	Force      bool        // send what this host is not known to carry; the certificate decides
+
+	// Capabilities tells what an endpoint was seen to do; nil: nobody knows. It is
+	// asked of variants that a check wants something of, and of judges.
+	Capabilities func(ctx context.Context, t llm.Target) check.Capabilities
 
 	virtual *virtual // of tests
 }

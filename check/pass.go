@@ -236,6 +236,14 @@ func (p *Pass) Judge(e Endpoint) (Asker, error) {
 	return &asker{run: p.run, peer: peer, bill: p.bill}, nil
 }
 
+// Can tells what an endpoint that the configuration names was seen to do.
+func (p *Pass) Can(e Endpoint) Capabilities {
+	if p.run.c.Can == nil {
+		return nil
+	}
+	return p.run.c.Can(e)
+}
+
 // Embedder returns an embedder of an endpoint that the configuration names.
 func (p *Pass) Embedder(e Endpoint) (Embedder, error) {
 	peer, err := p.run.embedder(e)

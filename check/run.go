@@ -32,6 +32,10 @@ type Config struct {
 	Judge    func(Endpoint) (Asker, error)
 	Embedder func(Endpoint) (Embedder, error)
 
+	// Can tells what an endpoint that a configuration names was seen to do, as
+	// Variant.Can does of a variant. nil: nothing is known of them.
+	Can func(Endpoint) Capabilities
+
 	Memory Memory // answers that are known; nil: none, and none is kept beyond the run
 
 	PerEndpoint int           // questions under way to one endpoint; 0: 8

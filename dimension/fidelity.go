@@ -21,7 +21,7 @@ type FidelityConfig struct {
 	Judge    check.Endpoint    `yaml:"judge,required" doc:"the model that judges"`
 	Criteria []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, better (beside the baseline's answer) or a name of rubric; better if left out"`
 	Rubric   []judge.Criterion `yaml:"rubric" doc:"criteria of one's own"`
-	Schema   bool              `yaml:"schema" doc:"the judge's endpoint is known to obey JSON schemas"`
+	Schema   bool              `yaml:"schema" doc:"the judge's endpoint is known to obey JSON schemas; found out if left out"`
 }
 
 // CheckConfig wants criteria that there are.
@@ -124,7 +124,8 @@ func runFidelity(ctx context.Context, p *check.Pass) error {
 	if len(p.Variants) < 2 && slices.ContainsFunc(criteria, func(k judge.Criterion) bool { return len(k.Levels) == 0 }) {
 		return errors.New("there is no baseline to compare with: name criteria with levels, or a second variant")
 	}
-	j := &judge.Judge{Name: conf.Judge.Name(), Asker: asker, Seed: p.Seed, Schema: conf.Schema}
+	j := &judge.Judge{Name: conf.Judge.Name(), Asker: asker, Seed: p.Seed}
+	conf.able(p, j)
 	for _, v := range p.Variants {
 		if w := judge.SelfPreference(conf.Judge.Model, v.Model); w != "" {
 			p.Note("%s", w)
@@ -136,6 +137,23 @@ func runFidelity(ctx context.Context, p *check.Pass) error {
 	judged := p.Each(ctx, len(tasks), func(ctx context.Context, i int) error { return tasks[i].do(ctx, j, &criteria[tasks[i].criterion]) })
 	return errors.Join(asked, judged, conf.write(p, tasks, criteria))
 }
+
+// able has the judge use what its endpoint provably does, and says what it does
+// without.
+func (c *FidelityConfig) able(p *check.Pass, j *judge.Judge) {
+	can := p.Can(c.Judge)
+	if j.Schema = c.Schema || can.Has(check.CapSchema); !j.Schema {
+		p.Note("nothing proves that %s obeys JSON schemas: verdicts are read out of its text", c.Judge.Name())
+	}
+	if proof := can[check.CapLogprobs]; proof.Standing == check.Proven && proof.Level >= leastAlternatives {
+		j.Logprobs = min(proof.Level, 20)
+		return
+	}
+	p.Note("nothing proves that %s has sound log-probabilities with %d alternatives: a mark is the level that it names, and no expectation over the levels", c.Judge.Name(), leastAlternatives)
+}
+
+// leastAlternatives at a token make an expectation over a menu of levels.
+const leastAlternatives = 5
 
 // tasks lists what is to be judged. Of a comparison the baseline has no number.
 func (c *FidelityConfig) tasks(trials []*check.Trial, cases []corpus.Case, criteria []judge.Criterion) (out []*task) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/assay-llm/assay/capability"
 	"github.com/assay-llm/assay/check"
+	"github.com/assay-llm/assay/llm"
 )
 
 // capabilityFlags say whose capabilities doctor shows.
@@ -36,7 +38,7 @@ func (f *capabilityFlags) capabilities(c *console, cmd *cobra.Command, asJSON, q
 	if !quiet {
 		o.Say = func(what string) { c.notice("looking at %s", what) }
 	}
-	r, err := f.report(cmd, e, o)
+	r, err := reportOf(cmd.Context(), e, o, f.fresh)
 	if err != nil {
 		if _, ok := errors.AsType[*capability.UnreachableError](err); ok {
 			return &exit{exitUnmeasured, err}
@@ -52,13 +54,13 @@ func (f *capabilityFlags) capabilities(c *console, cmd *cobra.Command, asJSON, q
 	return capabilityText(c.out, r)
 }
 
-// report returns the kept report if it is of this endpoint still, else a new one,
+// reportOf returns the kept report if it is of this endpoint still, else a new one,
 // which it keeps.
-func (f *capabilityFlags) report(cmd *cobra.Command, e capability.Endpoint, o capability.Options) (*capability.Report, error) {
+func reportOf(ctx context.Context, e capability.Endpoint, o capability.Options, fresh bool) (*capability.Report, error) {
 	name := keptCapabilities(e)
-	if !f.fresh && name != "" {
+	if !fresh && name != "" {
 		if r := readCapabilities(name); r != nil {
-			served, fingerprint, err := capability.Hello(cmd.Context(), e)
+			served, fingerprint, err := capability.Hello(ctx, e)
 			if err != nil {
 				return nil, err
 			}
@@ -67,7 +69,7 @@ func (f *capabilityFlags) report(cmd *cobra.Command, e capability.Endpoint, o ca
 			}
 		}
 	}
-	r, err := capability.Probe(cmd.Context(), e, o)
+	r, err := capability.Probe(ctx, e, o)
 	if err != nil || name == "" {
 		return r, err
 	}
@@ -75,6 +77,27 @@ func (f *capabilityFlags) report(cmd *cobra.Command, e capability.Endpoint, o ca
 		_ = os.WriteFile(name, text, 0o644) // only a cache: without it the next one asks again
 	}
 	return r, nil
+}
+
+// capable tells the checks of a run what an endpoint was seen to do. Of one that is
+// reached in a way of its own (a proxy, certificates, another API) nothing is known.
+func (c *console) capable(ctx context.Context, t llm.Target) check.Capabilities {
+	if t.Proxy != "" || len(t.CA) > 0 || t.SkipVerify || t.Dial != nil || t.API != "" && t.API != llm.APIChat {
+		return nil
+	}
+	e := capability.Endpoint{URL: t.URL, Model: t.Model, Key: t.Key, Headers: t.Headers}
+	begun := false
+	r, err := reportOf(ctx, e, capability.Options{Say: func(string) {
+		if !begun {
+			begun = true
+			c.notice("looking at what the model %q can do, by about 130 short requests; it is kept for a week", t.Model)
+		}
+	}}, false)
+	if err != nil {
+		c.notice("what the model %q can do is not known: %v", t.Model, err)
+		return nil
+	}
+	return r.Capabilities()
 }
 
 // keptCapabilities is where the report of an endpoint is kept; "" if there is no place.

@@ -34,7 +34,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 }
 
 func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
-	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice, Calibrator: c.calibrator(f.runs), Force: f.force, Registry: f.registry}
+	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice, Calibrator: c.calibrator(f.runs), Force: f.force, Registry: f.registry, Capabilities: c.capable}
 	o.Calibrator.Say = nil
 	if cmd.Flags().Changed("seed") {
 		o.Seed = &f.seed
