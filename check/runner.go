@@ -106,40 +106,45 @@ func (r *runner) pass(d Declared) *Pass {
 
 // peer returns an endpoint to ask, connected to at its first use.
 func (r *runner) peer(e Endpoint) (*peer, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.peers[e.Name()]
-	switch {
-	case p == nil:
-		return nil, fmt.Errorf("the configuration does not name %s", e.Name())
-	case p.asker != nil:
-		return p, nil
-	case r.c.Judge == nil:
-		return nil, fmt.Errorf("%s cannot be asked: nobody connects to judges here", e.Name())
-	}
-	var err error
-	if p.asker, err = r.c.Judge(e); err != nil {
-		p.asker = nil
-		return nil, fmt.Errorf("connecting to %s: %w", e.Name(), err)
-	}
-	return p, nil
+	return r.connected(e, "judges", r.c.Judge == nil, func(p *peer) error {
+		if p.asker != nil {
+			return nil
+		}
+		a, err := r.c.Judge(e)
+		if err == nil {
+			p.asker = a
+		}
+		return err
+	})
 }
 
+// embedder returns an endpoint that embeds, connected to at its first use.
 func (r *runner) embedder(e Endpoint) (*peer, error) {
+	return r.connected(e, "embedders", r.c.Embedder == nil, func(p *peer) error {
+		if p.embedder != nil {
+			return nil
+		}
+		a, err := r.c.Embedder(e)
+		if err == nil {
+			p.embedder = a
+		}
+		return err
+	})
+}
+
+// connected returns an endpoint that a configuration names after connect was called
+// with it.
+func (r *runner) connected(e Endpoint, kind string, none bool, connect func(*peer) error) (*peer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.peers[e.Name()]
 	switch {
 	case p == nil:
 		return nil, fmt.Errorf("the configuration does not name %s", e.Name())
-	case p.embedder != nil:
-		return p, nil
-	case r.c.Embedder == nil:
-		return nil, fmt.Errorf("%s cannot be asked: nobody connects to embedders here", e.Name())
+	case none:
+		return nil, fmt.Errorf("%s cannot be asked: nobody connects to %s here", e.Name(), kind)
 	}
-	var err error
-	if p.embedder, err = r.c.Embedder(e); err != nil {
-		p.embedder = nil
+	if err := connect(p); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", e.Name(), err)
 	}
 	return p, nil
