@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -150,6 +151,24 @@ func (s *Suite) readCheckSets(read func(at *config.Node, file, format string) co
 			if set := s.sets[ref.File]; set != nil && len(set.Cases) == 0 {
 				faults = append(faults, c.node.Mark(fmt.Sprintf("%s has no cases to ask", ref.File), "name a file with a prompt or messages in each line"))
 			}
+		}
+	}
+	return faults
+}
+
+// readCheckFiles reads the other files that checks name.
+func (s *Suite) readCheckFiles(root *os.Root) (faults config.Faults) {
+	for _, c := range s.Checks {
+		for _, ref := range check.Files(c.Config) {
+			data, err := readSome(root, string(ref))
+			if err == nil && len(data) >= maxFile {
+				err = fmt.Errorf("it is longer than %d MiB", maxFile>>20)
+			}
+			if err != nil {
+				faults = append(faults, c.node.Mark(fmt.Sprintf("reading %s: %v", ref, reason(err)), "name a file in the suite's folder or below it"))
+				continue
+			}
+			s.files[ref] = data
 		}
 	}
 	return faults

@@ -34,7 +34,7 @@ func (r *run) checks(ctx context.Context) error {
 		}
 	}()
 	c := check.Config{
-		Seed: r.manifest.Seed, Sets: r.suite.sets, Memory: memory, Keep: memory.keep, Progress: r.progress(),
+		Seed: r.manifest.Seed, Sets: r.suite.sets, Files: r.suite.files, Memory: memory, Keep: memory.keep, Progress: r.progress(),
 		PerEndpoint: r.suite.Asking.PerEndpoint, Overall: r.suite.Asking.Overall,
 		Budget: check.Budget{Tokens: int64(r.suite.Asking.Budget.Tokens), Money: r.suite.Asking.Budget.Money},
 	}

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/assay-llm/assay/baseline"
+	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/corpus"
@@ -40,8 +41,9 @@ type Suite struct {
 	Contract  ContractRef               `yaml:"contract" doc:"the contract: a file, or its clauses in place"`
 	Registry  *baseline.Policy          `yaml:"registry" doc:"the registry of baselines that each run is compared with and added to; see docs/baselines.md"`
 
-	file string
-	sets map[string]*corpus.Set
+	file  string
+	sets  map[string]*corpus.Set
+	files map[check.FileRef][]byte // that checks read themselves
 }
 
 const (
@@ -367,12 +369,13 @@ func Parse(file string, data []byte, dir string) (*Suite, error) {
 // parse reads the suite; if it is sound, it reads what it names, and reports all
 // that is wrong with that together.
 func parse(path string, data []byte, root *os.Root) (*Suite, error) {
-	s := &Suite{file: path, sets: make(map[string]*corpus.Set)}
+	s := &Suite{file: path, sets: make(map[string]*corpus.Set), files: make(map[check.FileRef][]byte)}
 	var top *config.Node
 	if err := config.Decode(path, data, s, config.Root(&top)); err != nil {
 		return nil, err
 	}
 	faults := s.readSets(top, root)
+	faults = append(faults, s.readCheckFiles(root)...)
 	own, err := s.readContract(top, root)
 	faults = append(faults, own...)
 	faults.Sort()

@@ -17,8 +17,8 @@ type Check struct {
 	// Config returns a pointer to a fresh configuration struct with its defaults set.
 	// Package config decodes what the suite says into it, strictly; a Checker or
 	// Decoder of the struct is called as everywhere. nil: the check takes nothing.
-	// A [SetRef] anywhere in the struct is read with the suite; an [Endpoint] can be
-	// asked through Pass.Judge and Pass.Embedder.
+	// A [SetRef] or [FileRef] anywhere in the struct is read with the suite; an [Endpoint]
+	// can be asked through Pass.Judge and Pass.Embedder.
 	Config func() any
 
 	// Values lists what the check writes on records, given its decoded

@@ -76,6 +76,17 @@ func (s SetRef) MarshalYAML() (any, error) {
 	return setRefFields(s), nil
 }
 
+// FileRef names a file below the folder of the suite that the check reads itself,
+// such as one of labels.
+type FileRef string
+
+// IsZero reports whether no file is named.
+func (f FileRef) IsZero() bool { return f == "" }
+
+// Files returns every file that the configuration of a check names, in the order
+// of its fields.
+func Files(config any) []FileRef { return named[FileRef](config) }
+
 // Endpoints returns every endpoint that the configuration of a check names, in
 // the order of its fields.
 func Endpoints(config any) []Endpoint { return named[Endpoint](config) }

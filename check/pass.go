@@ -269,6 +269,20 @@ func (p *Pass) Set(ref SetRef) (*corpus.Set, error) {
 	return set, nil
 }
 
+// File returns what is in a file that the configuration names. It is shared and
+// read-only; its digest becomes part of the signature of the check's values.
+func (p *Pass) File(ref FileRef) ([]byte, error) {
+	data, ok := p.run.c.Files[ref]
+	if !ok {
+		return nil, fmt.Errorf("there is no file %s", ref)
+	}
+	sum := sha256.Sum256(data)
+	p.mu.Lock()
+	p.used[hex.EncodeToString(sum[:])] = true
+	p.mu.Unlock()
+	return data, nil
+}
+
 // Report adds a finding.
 func (p *Pass) Report(f Finding) {
 	p.mu.Lock()

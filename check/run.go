@@ -25,6 +25,7 @@ type Config struct {
 	Variants []Variant
 	Seed     uint64
 	Sets     map[string]*corpus.Set // by the file of their SetRef
+	Files    map[FileRef][]byte     // what is in the files that configurations name
 
 	// Judge and Embedder connect to an endpoint that a configuration names, once, when
 	// a check first wants it. nil: there are none, and a check that wants one cannot
@@ -233,6 +234,11 @@ func (r *runner) lacks(d Declared) string {
 	for _, s := range Sets(d.Config) {
 		if r.c.Sets[s.File] == nil {
 			return fmt.Sprintf("there is no set %s", s.File)
+		}
+	}
+	for _, f := range Files(d.Config) {
+		if _, ok := r.c.Files[f]; !ok {
+			return fmt.Sprintf("there is no file %s", f)
 		}
 	}
 	return ""

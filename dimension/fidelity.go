@@ -18,10 +18,12 @@ import (
 type FidelityConfig struct {
 	Asking `yaml:",inline"`
 
-	Judge    check.Endpoint    `yaml:"judge,required" doc:"the model that judges"`
-	Criteria []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, better (beside the baseline's answer) or a name of rubric; better if left out"`
-	Rubric   []judge.Criterion `yaml:"rubric" doc:"criteria of one's own"`
-	Schema   bool              `yaml:"schema" doc:"the judge's endpoint is known to obey JSON schemas; found out if left out"`
+	Judge       check.Endpoint    `yaml:"judge,required" doc:"the model that judges"`
+	Criteria    []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, better (beside the baseline's answer) or a name of rubric; better if left out"`
+	Rubric      []judge.Criterion `yaml:"rubric" doc:"criteria of one's own"`
+	Calibration check.FileRef     `yaml:"calibration" doc:"file of cases that people labelled, with the judge's stored verdicts, as assay judge calibrate reads it: a fifth is judged again to find out whether the judge has drifted"`
+	Calibrates  string            `yaml:"calibrates" doc:"the criterion that the labels are of, where several could be meant"`
+	Schema      bool              `yaml:"schema" doc:"the judge's endpoint is known to obey JSON schemas; found out if left out"`
 }
 
 // CheckConfig wants criteria that there are.
@@ -30,6 +32,9 @@ func (c *FidelityConfig) CheckConfig(n *config.Node) {
 	if err != nil {
 		n.Fault(err.Error(), "docs/judge.md has the criteria that are built in, and how to write others")
 		return
+	}
+	if c.Calibrates != "" && !slices.ContainsFunc(all, func(k judge.Criterion) bool { return k.Name == c.Calibrates }) {
+		n.Fault(fmt.Sprintf("calibrates names %q, which is none of the criteria", c.Calibrates), "name one of those that are judged")
 	}
 	compared := 0
 	for _, k := range all {
@@ -132,10 +137,22 @@ func runFidelity(ctx context.Context, p *check.Pass) error {
 		}
 		j.Scrub = append(j.Scrub, v.Model)
 	}
+	known, err := conf.calibration(p, criteria)
+	if err != nil {
+		return err
+	}
+	if err := known.drift(ctx, p, j); err != nil {
+		return err
+	}
 	trials, asked := p.Ask(ctx, conf.shots(cases))
 	tasks := conf.tasks(trials, cases, criteria)
 	judged := p.Each(ctx, len(tasks), func(ctx context.Context, i int) error { return tasks[i].do(ctx, j, &criteria[tasks[i].criterion]) })
-	return errors.Join(asked, judged, conf.write(p, tasks, criteria))
+	err = errors.Join(asked, judged, conf.write(p, tasks, criteria))
+	lengths(p, tasks)
+	if err == nil {
+		known.correct(p, tasks)
+	}
+	return err
 }
 
 // able has the judge use what its endpoint provably does, and says what it does

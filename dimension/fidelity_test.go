@@ -16,6 +16,12 @@ import (
 // in the order shown, and of the menu.
 func judged(t *testing.T, conf *FidelityConfig, s *corpus.Set, verdict func(answers, menu []string) string, models ...model) *check.Outcome {
 	t.Helper()
+	return judgedWith(t, "", 7, conf, s, verdict, models...)
+}
+
+// judgedWith has a file of labels, too.
+func judgedWith(t *testing.T, labels string, seed uint64, conf *FidelityConfig, s *corpus.Set, verdict func(answers, menu []string) string, models ...model) *check.Outcome {
+	t.Helper()
 	answer := regexp.MustCompile(`(?s)BEGIN ANSWER ?(\w?) [0-9a-f]{24}\n(.*?)\nEND ANSWER`)
 	j := model(func(q *check.Question) *check.Answer {
 		var answers, menu []string
@@ -31,7 +37,8 @@ func judged(t *testing.T, conf *FidelityConfig, s *corpus.Set, verdict func(answ
 		return &check.Answer{Outcome: record.OK, Text: text, Finish: "stop"}
 	})
 	config := check.Config{
-		Checks: []check.Declared{{Check: Fidelity, Config: conf}}, Seed: 7, Sets: map[string]*corpus.Set{"set.jsonl": s},
+		Checks: []check.Declared{{Check: Fidelity, Config: conf}}, Seed: seed, Sets: map[string]*corpus.Set{"set.jsonl": s},
+		Files: map[check.FileRef][]byte{"labels.csv": []byte(labels)},
 		Judge: func(check.Endpoint) (check.Asker, error) { return j, nil },
 	}
 	for i, m := range models {
