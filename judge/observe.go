@@ -24,6 +24,7 @@ type Observation struct {
 
 	// Of menus, the places of labels in Scale.Labels; -1 is none.
 	HumanLevel, JudgeLevel int
+	AgainLevel             int // of Again, where a judge was asked
 	Raters                 []int
 
 	Longer float64     // characters of the answer; of a pair the candidate's less the baseline's; NaN: not known
@@ -140,7 +141,7 @@ func (l *Labels) Observe(s *Scale) []Observation {
 		r := &l.Rows[i]
 		o := s.observe(r)
 		if len(r.Judge) > 0 {
-			s.stored(&o, r)
+			s.stored(&o, r, l.Columns.Swapped != "" || r.Swapped != "")
 		}
 		out[i] = o
 	}
@@ -152,7 +153,7 @@ func (s *Scale) observe(r *Row) Observation {
 	nan := math.NaN()
 	o := Observation{
 		Case: r.Case, Cluster: r.Cluster, Slices: r.Slices, Human: s.number(r.Human), Judge: nan, Again: nan, Stored: nan,
-		HumanLevel: s.level(r.Human), JudgeLevel: -1, Longer: nan,
+		HumanLevel: s.level(r.Human), JudgeLevel: -1, AgainLevel: -1, Longer: nan,
 	}
 	for _, x := range r.Raters {
 		o.Raters = append(o.Raters, s.level(x))
@@ -169,12 +170,14 @@ func (s *Scale) observe(r *Row) Observation {
 	return o
 }
 
-func (s *Scale) stored(o *Observation, r *Row) {
+// stored reads the stored verdicts of a row, in both orders if the file has them: one
+// of them alone is no score.
+func (s *Scale) stored(o *Observation, r *Row, both bool) {
 	o.Judge, o.JudgeLevel = s.number(r.Judge[0]), s.level(r.Judge[0])
 	if len(r.Judge) > 1 {
 		o.Again = s.number(r.Judge[1])
 	}
-	if r.Swapped != "" {
+	if both {
 		p := prefer(s.mark(r.Judge[0]), s.mark(r.Swapped))
 		o.Pair, o.Judge, o.JudgeLevel = &p, p.Score, int(math.Round(2*p.Score))
 		if p.Outcome == Unscored {
@@ -265,6 +268,7 @@ func (m Measurement) Measure(ctx context.Context, j *Judge, l *Labels, s *Scale)
 func (m *Measurement) one(ctx context.Context, j *Judge, s *Scale, r *Row, o *Observation, replicate int) error {
 	var value float64
 	var fault Fault
+	level := -1
 	if s.Pairs {
 		p, err := j.compare(ctx, m.Criterion, r.Item, r.Answer, r.Candidate, replicate)
 		if err != nil {
@@ -283,14 +287,15 @@ func (m *Measurement) one(ctx context.Context, j *Judge, s *Scale, r *Row, o *Ob
 			return err
 		}
 		value, fault = s.number(mark.Verdict), mark.Fault
-		if replicate == 0 {
-			o.JudgeLevel = s.level(mark.Verdict)
-		}
+		level = s.level(mark.Verdict)
 	}
-	if replicate == 0 {
+	switch {
+	case replicate > 0:
+		o.Again, o.AgainLevel = value, level
+	case s.Pairs:
 		o.Judge, o.Fault = value, fault
-	} else {
-		o.Again = value
+	default:
+		o.Judge, o.JudgeLevel, o.Fault = value, level, fault
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ type calibrating struct {
 	positive            []string
 	url, model, key     string
 	criterion, rubric   string
+	save                string
 	replicates, attacks int
 	parallel            int
 	schema              bool
@@ -88,6 +90,7 @@ Exit codes: 0 fit, 1 unfit, 2 usage, 3 too few labels to say, 4 nobody answers,
 	flags.StringVar(&f.key, "key", "", "API key of the judge: env:NAME or file:PATH")
 	flags.StringVar(&f.criterion, "criterion", "", "what to ask: consistency, completeness, better (of pairs), or one of --rubric")
 	flags.StringVar(&f.rubric, "rubric", "", "YAML file of criteria")
+	flags.StringVar(&f.save, "save", "", "with --url, a new file for the labels with the judge's verdicts, for the calibration of a suite's check")
 	flags.IntVar(&f.replicates, "replicates", 2, "how often to ask about each case, 1 or 2")
 	flags.IntVar(&f.attacks, "attacks", 60, "answers that try to talk to the judge; 0 for none")
 	flags.IntVar(&f.parallel, "parallel", 4, "calls at a time")
@@ -106,6 +109,17 @@ func (f *calibrating) run(ctx context.Context, c *console, file string) error {
 	}
 	if f.replicates < 1 || f.replicates > 2 || f.attacks < 0 || f.attacks > 10_000 || f.parallel < 1 || f.parallel > 1000 {
 		return usage(errors.New("--replicates is 1 or 2, --attacks 0 to 10000, --parallel 1 to 1000\n  hint: leave them out"))
+	}
+	if f.save != "" {
+		if f.url == "" {
+			return usage(errors.New("--save keeps what a judge says, and none is asked\n  hint: name the endpoint by --url"))
+		}
+		if _, err := os.Lstat(f.save); err == nil {
+			return usage(fmt.Errorf("--save %s is there already\n  hint: name a new file", f.save))
+		}
+		if _, err := os.Stat(filepath.Dir(f.save)); err != nil {
+			return usage(fmt.Errorf("--save %s: %w\n  hint: name a file in a folder that is there", f.save, err))
+		}
 	}
 	in, err := os.Open(file)
 	if err != nil {
@@ -184,6 +198,9 @@ func (f *calibrating) report(ctx context.Context, c *console, labels *judge.Labe
 	if !slices.ContainsFunc(all, func(o judge.Observation) bool { return o.Fault != judge.Unanswered }) {
 		return nil, &exit{exitUnmeasured, fmt.Errorf("the judge answered none of %d questions\n  hint: is it running at --url, and are --model and --key right?", len(all))}
 	}
+	if err := f.store(labels, scale, all); err != nil {
+		return nil, err
+	}
 	r := judge.Calibrate(all, struck, scale, f.demands)
 	r.Judge, r.Criterion, r.Digest = f.model, criterion.Name, criterion.Digest()
 	for _, column := range labels.Columns.Slices {
@@ -194,6 +211,19 @@ func (f *calibrating) report(ctx context.Context, c *console, labels *judge.Labe
 		}
 	}
 	return r, nil
+}
+
+// store keeps the verdicts if it is to.
+func (f *calibrating) store(l *judge.Labels, s *judge.Scale, all []judge.Observation) (err error) {
+	if f.save == "" {
+		return nil
+	}
+	out, err := os.OpenFile(f.save, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // no secret, and named by the user
+	if err != nil {
+		return fmt.Errorf("saving verdicts: %w", err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	return l.Store(out, s, all)
 }
 
 func (f *calibrating) calls(l *judge.Labels, s *judge.Scale) int {

@@ -50,7 +50,7 @@ func TestJudgeCalibrateAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs strings.Builder
-	args := []string{"judge", "calibrate", file, "--url", server.URL + "/v1", "--model", "j", "--criterion", "completeness", "--json"}
+	args := []string{"judge", "calibrate", file, "--url", server.URL + "/v1", "--model", "j", "--criterion", "completeness", "--json", "--save", file + ".judged"}
 	if code := run(t.Context(), args, nil, &out, &errs, os.Getenv); code != exitFail {
 		t.Fatalf("exit %d: %s %s", code, out.String(), errs.String())
 	}
@@ -68,8 +68,15 @@ func TestJudgeCalibrateAsks(t *testing.T) {
 	if n := calls.Load(); n != 261 {
 		t.Errorf("%d calls, want 2 for each case, 60 attacks and the one that was refused", n)
 	}
+	judged, err := os.ReadFile(file + ".judged")
+	if err != nil || !strings.HasPrefix(string(judged), "case,cluster,prompt,source,reference,answer,human,judge,judge_2\n0,0,What is 0?,,,nothing number 0,1,1,1\n") {
+		t.Errorf("saved: %v\n%.300s", err, judged)
+	}
+	if code := run(t.Context(), args, nil, &out, &errs, os.Getenv); code != exitUsage || !strings.Contains(errs.String(), "is there already") {
+		t.Errorf("saved over a file that is there: exit %d, %s", code, errs.String())
+	}
 	server.Close()
-	dead := append(args[:len(args):len(args)], "--quiet", "--replicates", "1", "--attacks", "0", "--parallel", "100")
+	dead := append(args[:len(args)-2:len(args)-2], "--quiet", "--replicates", "1", "--attacks", "0", "--parallel", "100")
 	if code := run(t.Context(), dead, nil, &out, &errs, os.Getenv); code != exitUnmeasured {
 		t.Errorf("nobody answers: exit %d, %s", code, errs.String())
 	}
