@@ -185,7 +185,7 @@ func (k *calibration) correct(p *check.Pass, tasks []*task) {
 			return
 		}
 		for _, t := range tasks {
-			if t.criterion == k.at && t.variant == v && t.mark.Fault == "" && !math.IsNaN(t.mark.Score) {
+			if t.criterion == k.at && t.variant == v && t.mark.Scored() && !math.IsNaN(t.mark.Score) {
 				all.add("case "+t.trial.Shot.Cluster, agree.Pair{Human: math.NaN(), Judge: t.mark.Score})
 			}
 		}
@@ -223,7 +223,7 @@ func lengths(p *check.Pass, tasks []*task) {
 	for v := 1; v < len(p.Variants); v++ {
 		var all []judge.Sized
 		for _, t := range tasks {
-			if t.pair != nil && t.variant == v && t.mark.Fault == "" {
+			if len(t.pairs) > 0 && t.variant == v && t.mark.Scored() {
 				more := utf8.RuneCountInString(said(t.trial.Answers[v])) - utf8.RuneCountInString(said(t.trial.Answers[0]))
 				all = append(all, judge.Sized{Cluster: t.trial.Shot.Cluster, Score: t.mark.Score, Longer: float64(more)})
 			}

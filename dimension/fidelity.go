@@ -18,7 +18,8 @@ import (
 type FidelityConfig struct {
 	Asking `yaml:",inline"`
 
-	Judge       check.Endpoint    `yaml:"judge,required" doc:"the model that judges"`
+	Judge       check.Endpoint    `yaml:"judge" doc:"the model that judges"`
+	Judges      []check.Endpoint  `yaml:"judges" doc:"instead of judge: a jury of 3, 5 or more models, whose middle mark counts"`
 	Criteria    []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, better (beside the baseline's answer) or a name of rubric; better if left out"`
 	Rubric      []judge.Criterion `yaml:"rubric" doc:"criteria of one's own"`
 	Calibration check.FileRef     `yaml:"calibration" doc:"file of cases that people labelled, with the judge's stored verdicts, as assay judge calibrate reads it: a fifth is judged again to find out whether the judge has drifted"`
@@ -36,6 +37,7 @@ func (c *FidelityConfig) CheckConfig(n *config.Node) {
 	if c.Calibrates != "" && !slices.ContainsFunc(all, func(k judge.Criterion) bool { return k.Name == c.Calibrates }) {
 		n.Fault(fmt.Sprintf("calibrates names %q, which is none of the criteria", c.Calibrates), "name one of those that are judged")
 	}
+	c.checkJury(n)
 	compared := 0
 	for _, k := range all {
 		if len(k.Levels) == 0 {
@@ -48,6 +50,37 @@ func (c *FidelityConfig) CheckConfig(n *config.Node) {
 	if compared > 1 {
 		n.Fault(fmt.Sprintf("%d criteria compare with the baseline", compared), "give levels to all but one")
 	}
+}
+
+// checkJury wants one judge, or so many that one stands in the middle.
+func (c *FidelityConfig) checkJury(n *config.Node) {
+	switch jury := c.Judges; {
+	case len(jury) == 0 && c.Judge.IsZero():
+		n.Fault("nobody judges", "write judge: {url, model}, or several under judges")
+	case len(jury) == 0:
+	case !c.Judge.IsZero():
+		n.Fault("there is a judge and a jury", "write judge or judges")
+	case len(jury)%2 == 0 || len(jury) > mostJurors:
+		n.Fault(fmt.Sprintf("%d judges", len(jury)), fmt.Sprintf("name an odd number up to %d, so that one stands in the middle", mostJurors))
+	case !c.Calibration.IsZero():
+		n.Fault("the labels' verdicts are of one judge, and there is a jury", "leave out calibration, or calibrate each judge by assay judge calibrate")
+	default:
+		for i, e := range jury {
+			if slices.ContainsFunc(jury[:i], func(x check.Endpoint) bool { return x.Name() == e.Name() }) {
+				n.Fault(e.Name()+" is on the jury twice", "its second voice would be the first once more: name another model")
+			}
+		}
+	}
+}
+
+const mostJurors = 15
+
+// jury are the endpoints that judge.
+func (c *FidelityConfig) jury() []check.Endpoint {
+	if len(c.Judges) > 0 {
+		return c.Judges
+	}
+	return []check.Endpoint{c.Judge}
 }
 
 // criteria are those that are named.
@@ -108,8 +141,9 @@ type task struct {
 	variant   int
 	criterion int
 	item      judge.Item
-	mark      judge.Mark
-	pair      *judge.Preference
+	mark      judge.Mark          // the jury's
+	marks     []judge.Mark        // of each juror
+	pairs     []*judge.Preference // of each juror, of a comparison
 }
 
 func runFidelity(ctx context.Context, p *check.Pass) error {
@@ -122,31 +156,23 @@ func runFidelity(ctx context.Context, p *check.Pass) error {
 	if err != nil {
 		return err
 	}
-	asker, err := p.Judge(conf.Judge)
-	if err != nil {
-		return err
-	}
 	if len(p.Variants) < 2 && slices.ContainsFunc(criteria, func(k judge.Criterion) bool { return len(k.Levels) == 0 }) {
 		return errors.New("there is no baseline to compare with: name criteria with levels, or a second variant")
 	}
-	j := &judge.Judge{Name: conf.Judge.Name(), Asker: asker, Seed: p.Seed}
-	conf.able(p, j)
-	for _, v := range p.Variants {
-		if w := judge.SelfPreference(conf.Judge.Model, v.Model); w != "" {
-			p.Note("%s", w)
-		}
-		j.Scrub = append(j.Scrub, v.Model)
+	jury, err := conf.summon(p)
+	if err != nil {
+		return err
 	}
 	known, err := conf.calibration(p, criteria)
 	if err != nil {
 		return err
 	}
-	if err := known.drift(ctx, p, j); err != nil {
+	if err := known.drift(ctx, p, jury[0]); err != nil {
 		return err
 	}
 	trials, asked := p.Ask(ctx, conf.shots(cases))
 	tasks := conf.tasks(trials, cases, criteria)
-	judged := p.Each(ctx, len(tasks), func(ctx context.Context, i int) error { return tasks[i].do(ctx, j, &criteria[tasks[i].criterion]) })
+	judged := p.Each(ctx, len(tasks), func(ctx context.Context, i int) error { return tasks[i].do(ctx, jury, &criteria[tasks[i].criterion]) })
 	err = errors.Join(asked, judged, conf.write(p, tasks, criteria))
 	lengths(p, tasks)
 	if err == nil {
@@ -155,18 +181,38 @@ func runFidelity(ctx context.Context, p *check.Pass) error {
 	return err
 }
 
+// summon makes judges of the endpoints.
+func (c *FidelityConfig) summon(p *check.Pass) (jury []*judge.Judge, err error) {
+	for _, e := range c.jury() {
+		asker, err := p.Judge(e)
+		if err != nil {
+			return nil, err
+		}
+		j := &judge.Judge{Name: e.Name(), Asker: asker, Seed: p.Seed}
+		c.able(p, e, j)
+		for _, v := range p.Variants {
+			if w := judge.SelfPreference(e.Model, v.Model); w != "" {
+				p.Note("%s", w)
+			}
+			j.Scrub = append(j.Scrub, v.Model)
+		}
+		jury = append(jury, j)
+	}
+	return jury, nil
+}
+
 // able has the judge use what its endpoint provably does, and says what it does
 // without.
-func (c *FidelityConfig) able(p *check.Pass, j *judge.Judge) {
-	can := p.Can(c.Judge)
+func (c *FidelityConfig) able(p *check.Pass, e check.Endpoint, j *judge.Judge) {
+	can := p.Can(e)
 	if j.Schema = c.Schema || can.Has(check.CapSchema); !j.Schema {
-		p.Note("nothing proves that %s obeys JSON schemas: verdicts are read out of its text", c.Judge.Name())
+		p.Note("nothing proves that %s obeys JSON schemas: verdicts are read out of its text", e.Name())
 	}
 	if proof := can[check.CapLogprobs]; proof.Standing == check.Proven && proof.Level >= leastAlternatives {
 		j.Logprobs = min(proof.Level, 20)
 		return
 	}
-	p.Note("nothing proves that %s has sound log-probabilities with %d alternatives: a mark is the level that it names, and no expectation over the levels", c.Judge.Name(), leastAlternatives)
+	p.Note("nothing proves that %s has sound log-probabilities with %d alternatives: a mark is the level that it names, and no expectation over the levels", e.Name(), leastAlternatives)
 }
 
 // leastAlternatives at a token make an expectation over a menu of levels.
@@ -201,30 +247,47 @@ func (c *FidelityConfig) tasks(trials []*check.Trial, cases []corpus.Case, crite
 	return out
 }
 
-func (t *task) do(ctx context.Context, j *judge.Judge, k *judge.Criterion) (err error) {
+func (t *task) do(ctx context.Context, jury []*judge.Judge, k *judge.Criterion) error {
 	answer, replicate := said(t.trial.Answers[t.variant]), t.trial.Shot.Question.Replicate
-	if len(k.Levels) > 0 {
-		t.mark, err = j.Point(ctx, k, t.item, answer, replicate)
-		return err
+	for _, j := range jury {
+		if len(k.Levels) > 0 {
+			mark, err := j.Point(ctx, k, t.item, answer, replicate)
+			if err != nil {
+				return err
+			}
+			t.marks = append(t.marks, mark)
+			continue
+		}
+		pair, err := j.Compare(ctx, k, t.item, said(t.trial.Answers[0]), answer, replicate)
+		if err != nil {
+			return err
+		}
+		t.pairs = append(t.pairs, &pair)
+		t.marks = append(t.marks, judge.Mark{Verdict: string(pair.Outcome), Score: pair.Score, Fault: pair.Fault()})
 	}
-	pair, err := j.Compare(ctx, k, t.item, said(t.trial.Answers[0]), answer, replicate)
-	t.pair, t.mark = &pair, judge.Mark{Score: pair.Score, Fault: pair.Fault()}
-	return err
+	t.mark = t.marks[0]
+	if len(jury) > 1 {
+		t.mark = judge.Rule(t.marks...).Mark
+	}
+	return nil
 }
 
 // write puts the marks on the records. Where the judge erred too often, nothing is
 // concluded from the rest.
 func (c *FidelityConfig) write(p *check.Pass, tasks []*task, criteria []judge.Criterion) error {
 	var faults []error
+	var names []string
+	for _, e := range c.jury() {
+		names = append(names, e.Name())
+	}
 	for i := range criteria {
 		k := &criteria[i]
-		p.Sign(check.Signature{Value: value(k), Estimator: fmt.Sprintf("%s judged by %s, instructions %s", k.Name, c.Judge.Name(), k.Digest())})
+		p.Sign(check.Signature{Value: value(k), Estimator: fmt.Sprintf("%s judged by %s, instructions %s", k.Name, strings.Join(names, ", "), k.Digest())})
 		var scores []judge.Score
-		var pairs []judge.Preference
-		var clusters []string
+		var whole []*task // that all jurors marked
 		for _, t := range tasks {
-			if t.criterion != i {
-				continue
+			if t.criterion != i || len(t.marks) < len(names) {
+				continue // the asking ended before all jurors were asked: there is no mark
 			}
 			scores = append(scores, judge.Score{Value: t.mark.Score, Fault: t.mark.Fault})
 			switch {
@@ -233,21 +296,19 @@ func (c *FidelityConfig) write(p *check.Pass, tasks []*task, criteria []judge.Cr
 					Severity: check.Warning, Code: "suspicious", Variant: p.Variants[t.variant].Name, Case: t.trial.Shot.Case,
 					Text: "the answer, or the baseline's, tries to talk to the judge, so it was not judged", Hint: "look at it", Bodies: []string{p.Keep(said(t.trial.Answers[t.variant]))},
 				})
-			case t.mark.Fault == "" && !math.IsNaN(t.mark.Score):
+			case t.mark.Scored() && !math.IsNaN(t.mark.Score):
 				t.trial.Set(t.variant, value(k), t.mark.Score)
 			}
-			if t.pair != nil {
-				pairs, clusters = append(pairs, *t.pair), append(clusters, t.trial.Shot.Cluster)
-			}
+			whole = append(whole, t)
 		}
 		tally := judge.Count(scores, 0.95)
 		if tally.Inconclusive != "" {
 			faults = append(faults, fmt.Errorf("%s: %s", k.Name, tally.Inconclusive))
 		}
-		if len(pairs) > 0 {
-			b := judge.PositionBias(pairs, clusters, 0.95)
-			p.Note("%s: the answer shown first was preferred by %+.3f [%.3f, %.3f]; %.0f %% of %d pairs are reversed when swapped", k.Name, b.Bias.Value, b.Bias.Lo, b.Bias.Hi, 100*b.Flips.Value, b.Pairs)
+		for n, e := range c.jury() {
+			first(p, k, e, n, whole)
 		}
+		c.agree(p, k, whole)
 	}
 	return errors.Join(faults...)
 }

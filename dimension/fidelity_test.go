@@ -19,11 +19,10 @@ func judged(t *testing.T, conf *FidelityConfig, s *corpus.Set, verdict func(answ
 	return judgedWith(t, "", 7, conf, s, verdict, models...)
 }
 
-// judgedWith has a file of labels, too.
-func judgedWith(t *testing.T, labels string, seed uint64, conf *FidelityConfig, s *corpus.Set, verdict func(answers, menu []string) string, models ...model) *check.Outcome {
-	t.Helper()
+// asJudge is a judge that is one function.
+func asJudge(verdict func(answers, menu []string) string) model {
 	answer := regexp.MustCompile(`(?s)BEGIN ANSWER ?(\w?) [0-9a-f]{24}\n(.*?)\nEND ANSWER`)
-	j := model(func(q *check.Question) *check.Answer {
+	return model(func(q *check.Question) *check.Answer {
 		var answers, menu []string
 		_, list, _ := strings.Cut(q.Messages[0].Content, "from it, one of: ")
 		menu = strings.Split(strings.TrimSuffix(list, "."), ", ")
@@ -36,6 +35,12 @@ func judgedWith(t *testing.T, labels string, seed uint64, conf *FidelityConfig, 
 		}
 		return &check.Answer{Outcome: record.OK, Text: text, Finish: "stop"}
 	})
+}
+
+// judgedWith has a file of labels, too.
+func judgedWith(t *testing.T, labels string, seed uint64, conf *FidelityConfig, s *corpus.Set, verdict func(answers, menu []string) string, models ...model) *check.Outcome {
+	t.Helper()
+	j := asJudge(verdict)
 	config := check.Config{
 		Checks: []check.Declared{{Check: Fidelity, Config: conf}}, Seed: seed, Sets: map[string]*corpus.Set{"set.jsonl": s},
 		Files: map[check.FileRef][]byte{"labels.csv": []byte(labels)},

@@ -54,7 +54,7 @@ const (
 	Truncated  Fault = "truncated"  // the answer ended at the token limit, twice
 	Unparsable Fault = "unparsable" // no verdict of the menu in the form that was asked for, twice
 	Suspicious Fault = "suspicious" // what was to be judged talks to the judge: nobody was asked, and a person has to look
-	Undecided  Fault = "undecided"  // jurors have no majority
+	Undecided  Fault = "undecided"  // too few jurors have a verdict, or they are divided
 )
 
 // Mark is one verdict. The zero Mark is none.

@@ -378,7 +378,9 @@ func TestJury(t *testing.T) {
 		score float64
 	}{
 		"all":           {[]Mark{mark("good"), mark("good"), mark("good")}, "good", 1},
-		"two of three":  {[]Mark{mark("good"), mark("bad"), mark("good")}, "good", 2.0 / 3},
+		"two of three":  {[]Mark{mark("good"), mark("bad"), mark("good")}, "good", 1},
+		"the middle":    {[]Mark{mark("bad"), {Verdict: "fair", Score: 0.5}, mark("good")}, "fair", 0.5},
+		"outvoted":      {[]Mark{mark("bad"), mark("good"), mark("bad"), mark("bad"), mark("good")}, "bad", 0},
 		"half":          {[]Mark{mark("good"), mark("bad")}, "", math.NaN()},
 		"one of three":  {[]Mark{mark("good"), bad, bad}, "", math.NaN()},
 		"two and error": {[]Mark{bad, mark("bad"), mark("bad")}, "bad", 0},

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -126,43 +127,38 @@ func grouped[T any](all []T, name func(T) string) (clusters [][]T) {
 // Ruling is what a jury says of one answer.
 type Ruling struct {
 	Marks []Mark // in the order of the jurors
-	// Mark is the majority's: the verdict of more than half of all jurors, with the
-	// mean of all their scores. Its Fault is Undecided where there is none, and
-	// Suspicious if the marks are.
+	// Mark is that of the juror in the middle, by score: the majority's where there is
+	// one, and no single juror moves it beyond what others say. Its Fault is Undecided
+	// if no more than half of all jurors have a score, or two with different scores
+	// stand in the middle; it is Suspicious if the marks are. Asked is of all.
 	Mark Mark
 }
 
 // Rule takes the marks of several judges together.
 func Rule(marks ...Mark) Ruling {
 	r := Ruling{Marks: marks}
-	votes := map[string]int{}
-	sum, scored := 0.0, 0
-	for i := range marks {
-		m := &marks[i]
+	var scored []Mark
+	asked := 0
+	for _, m := range marks {
 		if m.Fault == Suspicious {
-			r.Mark = *m
+			r.Mark = m
 			return r
 		}
-		if m.Scored() {
-			votes[m.Verdict]++
-			sum += m.Score
-			scored++
+		if asked += m.Asked; m.Scored() {
+			scored = append(scored, m)
 		}
 	}
-	r.Mark = faulty(Undecided, fmt.Sprintf("no verdict has more than half of %d jurors", len(marks)))
-	for i := range marks {
-		if m := marks[i]; m.Scored() && 2*votes[m.Verdict] > len(marks) {
-			m.Score = sum / float64(scored)
-			r.Mark = m
-			break
-		}
+	slices.SortStableFunc(scored, func(a, b Mark) int { return cmp.Compare(a.Score, b.Score) })
+	n := len(scored)
+	switch {
+	case 2*n <= len(marks):
+		r.Mark = faulty(Undecided, fmt.Sprintf("%d of %d jurors have a verdict", n, len(marks)))
+	case scored[(n-1)/2].Score != scored[n/2].Score:
+		r.Mark = faulty(Undecided, fmt.Sprintf("%d jurors are divided", n))
+	default:
+		r.Mark = scored[n/2]
 	}
-	for i := range marks {
-		if i == 0 {
-			r.Mark.Asked = 0
-		}
-		r.Mark.Asked += marks[i].Asked
-	}
+	r.Mark.Asked = asked
 	return r
 }
 
