@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/assay-llm/assay/check"
@@ -160,43 +162,124 @@ func (k *calibration) drift(ctx context.Context, p *check.Pass, j *judge.Judge) 
 }
 
 // correct reports what people would say of the variants, from the judge's marks of
-// now and the labels.
+// now and the labels: those of a variant's own answers where there are enough, else
+// all. Of answers of two variants to the same labelled cases it corrects the
+// difference, from which errors that the judge makes with both cancel.
 func (k *calibration) correct(p *check.Pass, tasks []*task) {
 	if k == nil {
 		return
 	}
-	first := 0
-	if k.scale.Pairs {
-		first = 1
-	}
-	for v := first; v < len(p.Variants); v++ {
-		var all clustered
-		labelled := 0
-		for i := range k.stored {
-			o := &k.stored[i]
-			x := agree.Pair{Human: k.human(o), Judge: k.judged(o)}
-			if !math.IsNaN(x.Human) && !math.IsNaN(x.Judge) {
-				all.add("label "+o.Cluster, x)
-				labelled++
+	marks := make(map[*check.Trial]map[int]float64)
+	var order []*check.Trial
+	for _, t := range tasks {
+		if t.criterion == k.at && t.mark.Scored() && !math.IsNaN(t.mark.Score) {
+			if marks[t.trial] == nil {
+				marks[t.trial], order = make(map[int]float64), append(order, t.trial)
 			}
+			marks[t.trial][t.variant] = t.mark.Score
 		}
-		if labelled < leastLabels {
-			p.Note("%s: %d cases with a label and a verdict are too few to correct by, it takes %d", k.criterion.Name, labelled, leastLabels)
+	}
+	for v := range p.Variants {
+		if v == 0 && k.scale.Pairs {
+			continue
+		}
+		known, whose := k.labelled(p, v), "of its own answers"
+		if len(known) < leastLabels {
+			known, whose = k.labelled(p, -1), "of all answers in the file"
+		}
+		if len(known) < leastLabels {
+			p.Note("%s: %d cases with a label and a verdict are too few to correct by, it takes %d", k.criterion.Name, len(known), leastLabels)
 			return
 		}
-		for _, t := range tasks {
-			if t.criterion == k.at && t.variant == v && t.mark.Scored() && !math.IsNaN(t.mark.Score) {
-				all.add("case "+t.trial.Shot.Cluster, agree.Pair{Human: math.NaN(), Judge: t.mark.Score})
+		var all clustered
+		for _, id := range slices.Sorted(maps.Keys(known)) {
+			all.add("label "+known[id].cluster, known[id].Pair)
+		}
+		for _, t := range order {
+			if mark, ok := marks[t][v]; ok {
+				all.add("case "+t.Shot.Cluster, agree.Pair{Human: math.NaN(), Judge: mark})
 			}
 		}
 		e := agree.PPI(all.groups, shown)
-		p.Report(check.Finding{
-			Severity: check.Info, Code: "corrected", Variant: p.Variants[v].Name,
-			Text:    fmt.Sprintf("%s: people would give it %s on average, by the judge's marks corrected by %d labels (PPI++)", k.criterion.Name, interval(e), labelled),
-			Hint:    "it holds if the labelled cases were drawn like those of the set",
-			Figures: figures("corrected", e),
-		})
+		k.report(p, v, "corrected", fmt.Sprintf("people would give it %s on average, by the judge's marks corrected by %d labels %s (PPI++)", interval(e), len(known), whose), e)
+		if v > 0 && !k.scale.Pairs {
+			k.differ(p, v, order, marks)
+		}
 	}
+}
+
+// differ reports how far people would put a variant above the baseline.
+func (k *calibration) differ(p *check.Pass, v int, order []*check.Trial, marks map[*check.Trial]map[int]float64) {
+	base, own := k.labelled(p, 0), k.labelled(p, v)
+	var all clustered
+	both := 0
+	for _, id := range slices.Sorted(maps.Keys(own)) {
+		if b, ok := base[id]; ok {
+			o := own[id]
+			all.add("label "+o.cluster, agree.Pair{Human: o.Human - b.Human, Judge: o.Judge - b.Judge})
+			both++
+		}
+	}
+	if both < leastLabels {
+		return
+	}
+	for _, t := range order {
+		b, ok := marks[t][0]
+		o, also := marks[t][v]
+		if ok && also {
+			all.add("case "+t.Shot.Cluster, agree.Pair{Human: math.NaN(), Judge: o - b})
+		}
+	}
+	e := agree.PPI(all.groups, shown)
+	k.report(p, v, "difference", fmt.Sprintf("people would put it %s above the baseline, by the judge's marks corrected by the labels of both answers to %d cases (PPI++ of differences)", interval(e), both), e)
+}
+
+func (k *calibration) report(p *check.Pass, v int, code, text string, e stat.Estimate) {
+	p.Report(check.Finding{
+		Severity: check.Info, Code: code, Variant: p.Variants[v].Name, Text: k.criterion.Name + ": " + text,
+		Hint: "it holds if the labelled cases were drawn like those of the set", Figures: figures(code, e),
+	})
+}
+
+// known is a labelled case with the judge's stored mark.
+type known struct {
+	agree.Pair
+	cluster string
+}
+
+// labelled are the cases that a person and the judge marked, by their names: those of
+// a variant's answers, or all if it is negative. A variant is known in the file by its
+// name, or by its model where no other has the same.
+func (k *calibration) labelled(p *check.Pass, variant int) map[string]known {
+	var called []string
+	if variant >= 0 {
+		called = []string{p.Variants[variant].Name}
+		model := p.Variants[variant].Model
+		others := slices.ContainsFunc(p.Variants, func(s *check.Subject) bool { return s != p.Variants[variant] && s.Model == model })
+		if model != "" && !others {
+			called = append(called, model)
+		}
+	}
+	out := make(map[string]known)
+	for i := range k.stored {
+		o := &k.stored[i]
+		x := known{agree.Pair{Human: k.human(o), Judge: k.judged(o)}, o.Cluster}
+		if math.IsNaN(x.Human) || math.IsNaN(x.Judge) {
+			continue
+		}
+		id, own := []string{o.Case}, variant < 0
+		for _, column := range slices.Sorted(maps.Keys(o.Slices)) {
+			if value := o.Slices[column]; slices.Contains(called, value) {
+				own = true
+			} else {
+				id = append(id, column, value)
+			}
+		}
+		if own {
+			out[fmt.Sprintf("%q", id)] = x
+		}
+	}
+	return out
 }
 
 // clustered are pairs by what may depend on each other.

@@ -101,6 +101,73 @@ func TestFidelityIsCorrectedByLabels(t *testing.T) {
 	}
 }
 
+// From a judge that is too generous, and to the candidate more, the corrected figures
+// hold what people say in about 95 of 100 runs, and the judge's own mean does not.
+func TestFidelityCorrectsToTheTruth(t *testing.T) {
+	const seeds, cases = 60, 60
+	var rows strings.Builder
+	for i := range cases {
+		fmt.Fprintf(&rows, "{\"id\": \"c%d\", \"prompt\": \"question %d\"}\n", i, i)
+	}
+	s := set(t, rows.String())
+	// Of a case people give the baseline's answer 1 or 2 and the candidate's up to two more;
+	// the judge is one too generous in a fifth and in half of them.
+	draw := func(r *rand.Rand) (human, judge [2]int) {
+		q := 1 + r.IntN(2)
+		human = [2]int{q, q + r.IntN(3)}
+		judge = human
+		for v, chance := range []float64{0.2, 0.5} {
+			if r.Float64() < chance {
+				judge[v]++
+			}
+		}
+		return human, judge
+	}
+	const truth, difference = 0.375, 0.25
+	covered, differed, naive := 0, 0, 0
+	for seed := range uint64(seeds) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var labels strings.Builder
+		labels.WriteString("case,variant,prompt,answer,human,judge\n")
+		for i := range 120 {
+			human, judge := draw(r)
+			for v, name := range []string{"baseline", "candidate"} {
+				fmt.Fprintf(&labels, "l%d,%s,q %d,It is worth (%d) to us.,%d,%d\n", i, name, i, judge[v], human[v], judge[v])
+			}
+		}
+		answers := [2]map[string]string{{}, {}}
+		sum := 0.0
+		for i := range cases {
+			_, judge := draw(r)
+			for v := range judge {
+				answers[v][fmt.Sprintf("question %d", i)] = fmt.Sprintf("It is worth (%d) to us.", judge[v])
+			}
+			sum += float64(judge[1]-1) / 4 / cases
+		}
+		reply := func(v int) model { return says(func(asked string) string { return answers[v][asked] }) }
+		o := judgedWith(t, labels.String(), seed, calibrated("completeness"), s, worth(func() int { return 0 }), reply(0), reply(1))
+		if o.Why != "" {
+			t.Fatal(o.Why)
+		}
+		for _, f := range o.Findings {
+			switch x := f.Figures; {
+			case f.Variant != "candidate":
+			case f.Code == "corrected" && x["corrected.lo"] <= truth && truth <= x["corrected.hi"]:
+				covered++
+				if sum >= x["corrected.lo"] && sum <= x["corrected.hi"] {
+					naive++
+				}
+			case f.Code == "difference" && x["difference.lo"] <= difference && difference <= x["difference.hi"]:
+				differed++
+			}
+		}
+	}
+	t.Logf("of %d runs %d hold the mean and %d the difference; %d the judge's own mean", seeds, covered, differed, naive)
+	if covered < seeds*90/100 || differed < seeds*90/100 || naive > seeds*20/100 {
+		t.Errorf("of %d runs %d hold the mean and %d the difference; %d the judge's own mean", seeds, covered, differed, naive)
+	}
+}
+
 // Labels that can prove nothing of the judge leave the check inconclusive.
 func TestFidelityOfUselessLabels(t *testing.T) {
 	rows, about := subjects()
