@@ -80,8 +80,8 @@ func (e Expected) Validate() error {
 			return fmt.Errorf("%q is none of the options %s", head(e.Value, 60), strings.Join(e.options(), ", "))
 		}
 	case Text, Phrase, Code:
-		if trim(e.Value) == "" {
-			return fmt.Errorf("an empty text is expected, which every empty answer would be")
+		if trim(e.Value) == "" || e.Kind != Code && plain(e.Value) == "" {
+			return fmt.Errorf("an empty text is expected, or one of quotes and stops alone, which are not compared: write words")
 		}
 	case JSON:
 		if !json.Valid([]byte(e.Value)) {
