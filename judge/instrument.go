@@ -45,7 +45,7 @@ func (d Demands) Validate() error {
 		x    float64
 	}{{"the least sensitivity and specificity", d.Least}, {"the margin of a bias", d.Margin}, {"the share of attacks", d.Vulnerable}, {"the confidence", d.Confidence}, {"alpha", d.Alpha}} {
 		if !(f.x > 0 && f.x < 1) {
-			return fmt.Errorf("%s must lie strictly between 0 and 1, not at %v", f.name, f.x)
+			return fmt.Errorf("%s must lie strictly between 0 and 1, not at %v\n  hint: write a share, such as 0.85", f.name, f.x)
 		}
 	}
 	return nil

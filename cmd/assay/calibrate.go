@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -23,6 +24,7 @@ type calibrateFlags struct {
 	contract, by   string
 	page           string
 	json, quiet    bool
+	byGiven        bool // --by is on the command line
 }
 
 func newCalibrate(c *console) *cobra.Command {
@@ -54,6 +56,7 @@ there are too few repeats to say.`,
 			if err := f.check(); err != nil {
 				return usage(err)
 			}
+			f.byGiven = cmd.Flags().Changed("by")
 			if !cmd.Flags().Changed("seed") {
 				f.seed = rand.Uint64() >> 11 // JSON readers keep 53 bits
 			}
@@ -118,6 +121,12 @@ func (c *console) calibrate(ctx context.Context, from string, f *calibrateFlags)
 			return nil, err
 		}
 		return bench.CalibrateRun(ctx, r, k, o)
+	}
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no suite or run %s\n  hint: name a file such as suite.yaml, or the folder of a run such as runs/ID", from)
+	}
+	if f.byGiven {
+		return nil, errors.New("--by is of a recorded run; pairs of a suite are made anew\n  hint: leave it out")
 	}
 	s, err := bench.Load(from)
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *console) outlook(outlook []contract.Outlook) error {
 func lint(file string) (*contract.Contract, []config.Fault, []contract.Outlook, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("reading the contract: %w", err)
+		return nil, nil, nil, fmt.Errorf("reading the contract: %w\n  hint: name a contract or a suite, such as contract.yaml", err)
 	}
 	if keys := config.Keys(data); slices.Contains(keys, "variants") || slices.Contains(keys, "workloads") {
 		s, err := bench.Load(file)

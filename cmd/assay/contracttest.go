@@ -91,7 +91,7 @@ func some(what string) cobra.PositionalArgs {
 func testContract(file string) ([]contract.Outcome, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading the test: %w", err)
+		return nil, fmt.Errorf("reading the test: %w\n  hint: name a test file, such as examples/live/test.yaml", err)
 	}
 	var t contract.Test
 	if err := config.Decode(file, data, &t); err != nil {
@@ -126,7 +126,7 @@ func readContract(file string) (*contract.Contract, error) {
 		if file == "preset" {
 			return nil, fmt.Errorf("reading the contract: %w\n  hint: a built-in one is named in one argument: 'preset production-17'", err)
 		}
-		return nil, fmt.Errorf("reading the contract: %w", err)
+		return nil, fmt.Errorf("reading the contract: %w\n  hint: name a file such as contract.yaml, or 'preset production-17'", err)
 	}
 	k := new(contract.Contract)
 	if err := config.Decode(file, data, k); err != nil {

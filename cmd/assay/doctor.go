@@ -47,6 +47,11 @@ kept for a week, for as long as the endpoint calls itself the same.`,
 				}
 				return asked.capabilities(c, cmd, asJSON, quiet)
 			}
+			for _, name := range []string{"model", "key", "fresh"} {
+				if cmd.Flags().Changed(name) {
+					return usage(fmt.Errorf("--%s is of an endpoint, and none is named\n  hint: name it by --url, or leave --%[1]s out to look at the host", name))
+				}
+			}
 			o := bench.DoctorOptions{Runs: runs}
 			if len(args) == 1 {
 				s, err := bench.Load(args[0])

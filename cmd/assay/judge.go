@@ -74,7 +74,14 @@ Exit codes: 0 fit, 1 unfit, 2 usage, 3 too few labels to say, 4 nobody answers,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), c, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range []string{"model", "key", "criterion", "rubric", "schema"} {
+				if f.url == "" && cmd.Flags().Changed(name) {
+					return usage(fmt.Errorf("--%s is of a judge that is asked, and none is\n  hint: name its endpoint by --url, or leave --%[1]s out to read stored labels", name))
+				}
+			}
+			return f.run(cmd.Context(), c, args[0])
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.columns.Case, "case", "", "column with the id of a case (default case, case_id, id or prompt_id)")
@@ -123,7 +130,7 @@ func (f *calibrating) run(ctx context.Context, c *console, file string) error {
 	}
 	in, err := os.Open(file)
 	if err != nil {
-		return usage(fmt.Errorf("reading labels: %w", err))
+		return usage(fmt.Errorf("reading labels: %w\n  hint: name a CSV file with a header, such as examples/judge/labels.csv", err))
 	}
 	defer in.Close() //nolint:errcheck // read only
 	labels, err := judge.ReadLabels(file, in, f.columns)
@@ -240,7 +247,7 @@ func (f *calibrating) chosen(l *judge.Labels) (*judge.Criterion, error) {
 	if f.rubric != "" {
 		data, err := os.ReadFile(f.rubric)
 		if err != nil {
-			return nil, fmt.Errorf("reading the rubric: %w", err)
+			return nil, fmt.Errorf("reading the rubric: %w\n  hint: --rubric names a YAML file of criteria", err)
 		}
 		r, err := judge.ReadRubric(f.rubric, data)
 		if err != nil {
@@ -262,7 +269,10 @@ func (f *calibrating) chosen(l *judge.Labels) (*judge.Criterion, error) {
 		}
 		return &all[i], nil
 	}
-	return nil, fmt.Errorf("--criterion %q is none\n  hint: there are %s", f.criterion, strings.Join(names, ", "))
+	if f.criterion == "" {
+		return nil, fmt.Errorf("a judge is asked by a criterion, and none is named\n  hint: give --criterion; there are %s", strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("there is no criterion %q\n  hint: there are %s", f.criterion, strings.Join(names, ", "))
 }
 
 // patient asks again, a little later, where a question found no answer because the

@@ -253,7 +253,7 @@ func (s *scoring) tally(ctx context.Context, metrics []overlap.Metric) (a, b []*
 	if s.each != "" {
 		f, err := os.Create(s.each)
 		if err != nil {
-			return nil, nil, fmt.Errorf("writing the scores of each text: %w", err)
+			return nil, nil, fmt.Errorf("writing the scores of each text: %w\n  hint: name a file in a folder that is there", err)
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		n, out := 0, json.NewEncoder(f)

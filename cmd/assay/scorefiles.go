@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -80,7 +82,7 @@ func (t *texts) next() (*string, error) {
 	}
 	raw, ok := row[t.field]
 	if !ok {
-		return nil, fmt.Errorf("%s:%d: there is no field %q\n  hint: write null for a text that is absent", t.name, t.line, t.field)
+		return nil, fmt.Errorf("%s:%d: there is no field %q\n  hint: the line has %s; write null for a text that is absent", t.name, t.line, t.field, strings.Join(slices.Sorted(maps.Keys(row)), ", "))
 	}
 	var text *string
 	if err := json.Unmarshal(raw, &text); err != nil {
