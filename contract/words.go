@@ -126,7 +126,7 @@ func subject(q Quantity, m record.Metric) string {
 	if title == "" {
 		title = q.Metric
 	}
-	if m.Indicator {
+	if m.Indicator && !strings.Contains(q.Metric, ".") { // CHECK.VALUE is of answers, which its title says
 		return q.stat() + " of " + title + " requests"
 	}
 	return q.stat() + " of " + title

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/assay-llm/assay/baseline"
 	"github.com/assay-llm/assay/bench"
 	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/record"
 )
 
 const defaultRegistry = "runs/baselines.db"
@@ -171,13 +174,25 @@ func (c *console) snapshot(e baseline.Entry) error {
 	fmt.Fprintln(w, "\nFIGURE\tWORKLOAD\tVALUE\t90 % INTERVAL\tUNIT")
 	for _, f := range e.Figures {
 		l := f.Levels[0]
-		fmt.Fprintf(w, "%s\t%s\t%.5g\t[%.5g, %.5g]\t%s\n", f.Quantity, f.Workload, l.Value, l.Lo, l.Hi, f.Unit)
+		by, unit := 1.0, string(f.Unit)
+		if f.Unit == record.Nanoseconds {
+			by, unit = 1e-6, "ms"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t[%s, %s]\t%s\n", f.Quantity, f.Workload, known(l.Value*by), known(l.Lo*by), known(l.Hi*by), unit)
 	}
 	fmt.Fprintln(w, "\nEVENT\tAT\tBY\tREASON")
 	for _, v := range e.Events {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.What, v.At.Format(time.RFC3339), v.Who, v.Reason)
 	}
 	return w.Flush()
+}
+
+// known writes a figure; one that no run could tell, or a bound that is none, is a dash.
+func known(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "–"
+	}
+	return strconv.FormatFloat(v, 'g', 5, 64)
 }
 
 // changed is what add, promote and retire print with --json.
