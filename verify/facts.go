@@ -146,10 +146,24 @@ func date(year, month, day string) (Fact, bool) {
 	y, _ := strconv.Atoi(year)
 	m, _ := strconv.Atoi(month)
 	d, _ := strconv.Atoi(day)
-	if m < 1 || m > 12 || d < 1 || d > 31 {
+	if m < 1 || m > 12 || d < 1 || d > days(y, m) {
 		return Fact{}, false
 	}
 	return Fact{FactDate, fmt.Sprintf("%04d-%02d-%02d", y, m, d)}, true
+}
+
+// days is how many the month has.
+func days(year, month int) int {
+	switch month {
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	case 4, 6, 9, 11:
+		return 30
+	}
+	return 31
 }
 
 // normal is a number times the size of its unit, with the unit's name.

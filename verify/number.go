@@ -56,13 +56,23 @@ func parseNumber(s string) (*big.Rat, bool) {
 	return v.Mul(v, scale), true
 }
 
+// deniedRE matches what stands before a number that an answer denies.
+var deniedRE = regexp.MustCompile(`(?i)(?:\bnot|\bcannot be|n't(?: be)?|不是|并非)\s*$`)
+
+// hedgedRE matches two numbers between which an answer does not choose.
+var hedgedRE = regexp.MustCompile(`(?i)\d[\d.,]*[)*%]*\s*(?:\bor\b|或者?)\s*[(*$€£¥]*-?\d|\bbetween\s+[(*$€£¥]*-?\d[\d.,]*\D{0,20}\band\s+[(*$€£¥]*-?\d|\bfrom\s+[(*$€£¥]*-?\d[\d.,]*\D{0,20}\bto\s+[(*$€£¥]*-?\d`)
+
 // number finds the answer: what follows the last mark of a final answer, else the
-// last number of the text.
+// last number of the text. What is denied is none, and of two between which the
+// answer does not choose neither is.
 func (e Expected) number(text string) Result {
 	want, _ := parseNumber(e.Value)
 	text = narrow(text)
 	if marks := answerRE.FindAllStringIndex(text, -1); len(marks) > 0 {
 		after := statement(text[marks[len(marks)-1][1]:])
+		if hedgedRE.MatchString(after) {
+			return Result{How: "the final answer names two numbers"}
+		}
 		if found := numbers(after); len(found) > 0 {
 			// "answer: 3 + 4 = 7" gives its result after the last equals sign.
 			pick := found[0]
@@ -77,6 +87,9 @@ func (e Expected) number(text string) Result {
 	found := numbers(text)
 	if len(found) == 0 {
 		return Result{How: "there is no number in the answer"}
+	}
+	if line := text[strings.LastIndexByte(strings.TrimRightFunc(text, space), '\n')+1:]; hedgedRE.MatchString(line) {
+		return Result{How: "the last line names two numbers"}
 	}
 	return numberResult(found[len(found)-1], want, e.Tolerance, "the last number")
 }
@@ -101,8 +114,9 @@ func numberResult(found string, want *big.Rat, tolerance float64, how string) Re
 	return compared(near(v, want, tolerance), found, how)
 }
 
-// numbers lists the numbers of a text that stand by themselves: the 3 of "GPT3" and
-// of "3km" is none, while 3个 has one.
+// numbers lists the numbers of a text that stand by themselves and are not denied:
+// the 3 of "GPT3" and of "3km" is none, while 3个 has one; nor is a part of 12:30 or
+// of 1.000.000, which means a thousand times more in some countries than in others.
 func numbers(text string) []string {
 	var out []string
 	for _, at := range numberRE.FindAllStringIndex(text, -1) {
@@ -110,9 +124,19 @@ func numbers(text string) []string {
 		if !strings.ContainsAny(s, "0123456789") || latin(utf8.DecodeLastRuneInString(text[:at[0]])) || latin(utf8.DecodeRuneInString(text[at[1]:])) {
 			continue
 		}
+		if split(text, at[0], at[1]) || deniedRE.MatchString(text[max(0, at[0]-24):at[0]]) {
+			continue
+		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// split reports whether the number goes on on the other side of a colon or a point.
+func split(text string, from, to int) bool {
+	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
+	mark := func(i int) bool { return i >= 0 && i < len(text) && (text[i] == ':' || text[i] == '.') }
+	return mark(to) && digit(to+1) || mark(from-1) && digit(from-2) || mark(from) && digit(from-1)
 }
 
 // latin takes what the decoders of package utf8 return.
