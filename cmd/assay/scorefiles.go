@@ -109,6 +109,9 @@ func (s *scoring) read(f func(scoredLine) error) error {
 		defer t.file.Close()
 		files = append(files, t)
 	}
+	if err := s.apart(files); err != nil {
+		return err
+	}
 	row := make([]*string, len(files))
 	for {
 		ended := 0
@@ -134,6 +137,24 @@ func (s *scoring) read(f func(scoredLine) error) error {
 			return err
 		}
 	}
+}
+
+// apart refuses to write the scores over a file that is read, by whatever name or
+// link: opening it would empty it.
+func (s *scoring) apart(files []*texts) error {
+	if s.each == "" {
+		return nil
+	}
+	out, err := os.Stat(s.each)
+	if err != nil {
+		return nil // it is not there yet; if it cannot be written, writing says so
+	}
+	for _, t := range files {
+		if in, err := t.file.Stat(); err == nil && os.SameFile(in, out) {
+			return fmt.Errorf("--each would overwrite %s, which is read; nothing was written\n  hint: name another file", t.name)
+		}
+	}
+	return nil
 }
 
 // line sorts what stands on a line of each file.
