@@ -3,6 +3,7 @@ package baseline
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/assay-llm/assay/contract"
@@ -138,7 +139,27 @@ func (ref Reference) result(k Key, p Policy, e contract.Evidence) contract.Resul
 	return r
 }
 
-// soften makes a mark of a gate that fails, workload by workload.
+// mostUnserved is the share of failed requests beyond which nothing is a mark only.
+const mostUnserved = 0.1
+
+// unserved says why a gate that fails is more than a change to be marked: what it
+// judges was not answered. It is "" for a proven change of a service that answers.
+func unserved(r *contract.Result) string {
+	if len(r.Counts) == 0 || r.Candidate == nil || r.Change == nil {
+		return "there is no change that is known"
+	}
+	c := r.Counts[0]
+	switch asked := c.Completed + c.Failed; {
+	case c.Completed == 0 || float64(c.Failed) > mostUnserved*float64(asked):
+		return fmt.Sprintf("%d of %d requests failed", c.Failed, asked)
+	case math.IsInf(r.Candidate.Value, 0) || math.IsNaN(r.Candidate.Value):
+		return fmt.Sprintf("the figure has no finite value: %d of %d requests failed", c.Failed, asked)
+	}
+	return ""
+}
+
+// soften makes a mark of a gate that fails, workload by workload, if it is a proven
+// change of a service that answers.
 func soften(r *contract.Result, mark string) bool {
 	if r.Kind == contract.KindEach {
 		var grades []contract.Grade
@@ -163,6 +184,10 @@ func soften(r *contract.Result, mark string) bool {
 		return true
 	}
 	if r.Grade != contract.Fail {
+		return false
+	}
+	if why := unserved(r); why != "" {
+		r.Reason += "; no mark softens it, because " + why
 		return false
 	}
 	r.Mark, r.Grade, r.Reason = mark, contract.Pass, "marked "+mark+", blocks nothing: "+r.Reason

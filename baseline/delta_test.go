@@ -141,6 +141,46 @@ func TestDefaultGates(t *testing.T) {
 	}
 }
 
+// TestMarkSoftensNoFailedService: a mark takes a proven change for a risk. That
+// requests were not answered is no such change, whatever is marked, and what proves
+// nothing stays inconclusive.
+func TestMarkSoftensNoFailedService(t *testing.T) {
+	const ms = time.Millisecond
+	sound := service{requests: 3000, typical: 100 * ms, tail: 50 * ms, seed: 1}
+	failing := func(percent int) service {
+		s := sound
+		s.failed, s.seed = percent, 2
+		return s
+	}
+	slow := service{requests: 3000, typical: 97 * ms, tail: 250 * ms, seed: 3}
+	p99, failed, rate, median := "p99(e2e) <= reference + 85ms", "share(failed) <= reference + 1 points", "rate(output_tokens) >= reference * 0.88", "p50(e2e) <= reference * 0.5"
+	for name, tc := range map[string]struct {
+		need      string
+		candidate service
+		grade     contract.Grade
+		mark      string
+	}{
+		"a longer tail":             {p99, slow, contract.Pass, "high-risk"},
+		"3 % failed":                {p99, failing(3), contract.Fail, ""},
+		"all failed, tail":          {p99, failing(100), contract.Fail, ""},
+		"all failed, share":         {failed, failing(100), contract.Fail, ""},
+		"all failed, rate":          {rate, failing(100), contract.Fail, ""},
+		"a third failed, median":    {median, failing(33), contract.Fail, ""},
+		"5 % failed, which is said": {failed, failing(5), contract.Pass, "high-risk"},
+		"no requests":               {p99, service{}, contract.Inconclusive, ""},
+		"too few":                   {p99, service{requests: 250, typical: 100 * ms, seed: 4}, contract.Inconclusive, ""},
+	} {
+		src := tc.candidate.run("b", chat)
+		for _, on := range []contract.Names{nil, {"chat"}} {
+			d := Delta{Key: chat, References: []Reference{{Role: RoleBaseline, Snapshot: take(t, sound.run("a", chat))}}}
+			p := Policy{Gates: []Gate{{ID: "gate", Need: must(tc.need), On: on, Mark: "high-risk"}}}
+			if r := d.Results(p, src.Evidence)[0]; r.Grade != tc.grade || r.Mark != tc.mark {
+				t.Errorf("%s on %v: %s, mark %q: %s; want %s, mark %q", name, on, r.Grade, r.Mark, r.Reason, tc.grade, tc.mark)
+			}
+		}
+	}
+}
+
 // TestFailedRequestsOfABaseline do not make the next run look good: its p99 is that
 // of the requests that were served.
 func TestFailedRequestsOfABaseline(t *testing.T) {
