@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/assay-llm/assay/config"
@@ -41,6 +42,8 @@ func Locate(text string, getenv func(string) string) (Address, error) {
 	}
 	scheme, _, is := strings.Cut(text, "://")
 	switch {
+	case connection(text):
+		return a, errors.New("the address of the registry is a connection string, which may hold a password and is not shown\n  hint: write postgres://user:password@host:port/database into an environment variable, and env:NAME here")
 	case text == "":
 		return a, errors.New("the address of the registry is empty\n  hint: name a file such as runs/baselines.db, or postgres://host/database")
 	case !is:
@@ -50,12 +53,42 @@ func Locate(text string, getenv func(string) string) (Address, error) {
 		return a, fmt.Errorf("the registry is at %.20q, which is neither a file nor PostgreSQL\n  hint: name a file such as runs/baselines.db, or postgres://host/database", scheme+"://")
 	}
 	u, err := url.Parse(text)
-	if err != nil || strings.ContainsAny(text, "\x00\n\r") {
+	if err != nil || strings.ContainsAny(text, "\x00\n\r") || torn(u) {
 		// The error of url.Parse quotes the URL with its password.
 		return a, errors.New("the address of the registry is not a URL\n  hint: write postgres://user@host:port/database; percent-encode odd characters of the password")
 	}
 	a.url = u
 	return a, nil
+}
+
+// keyword finds a name of libpq's connection strings before an equals sign, and
+// userinfo the name and password of a URL that has no scheme.
+var (
+	keyword  = regexp.MustCompile(`(?i)(^|[\s;'"])(host|hostaddr|port|dbname|database|user|username|passfile|service|\w*password|\w*passwd|pwd|ssl\w+)\s*=`)
+	userinfo = regexp.MustCompile(`^[^/\\@]+:[^/\\@]+@`)
+)
+
+// connection reports whether a text is meant for a driver and is no URL: as a path it
+// would be shown, with its password.
+func connection(text string) bool {
+	scheme, rest, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), ":")
+	if (scheme == "postgres" || scheme == "postgresql") && !strings.HasPrefix(rest, "//") {
+		return true
+	}
+	before, _, _ := strings.Cut(text, "://")
+	return keyword.MatchString(before) || userinfo.MatchString(text) && !strings.HasPrefix(rest, "//")
+}
+
+// torn reports whether an odd character of a password may have cut the URL in two, so
+// that the rest of it stands where it would be shown.
+func torn(u *url.URL) bool {
+	q, err := url.ParseQuery(u.RawQuery)
+	for key := range q {
+		if strings.Contains(key, "@") {
+			return true
+		}
+	}
+	return err != nil || u.Fragment != "" || strings.Contains(u.Path, "@")
 }
 
 // IsReference reports whether the text refers to an address that stands elsewhere.
@@ -66,8 +99,8 @@ func IsReference(text string) bool {
 // HasPassword reports whether the address itself holds a password.
 func (a Address) HasPassword() bool { return len(a.secrets()) > 0 }
 
-// String shows the address without its password; one that was referred to, by the
-// reference.
+// String shows the address without user, password and options; one that was referred
+// to, by the reference.
 func (a Address) String() string {
 	switch {
 	case a.from != "":
@@ -76,12 +109,17 @@ func (a Address) String() string {
 		return a.path
 	}
 	u := *a.url
-	if q := u.Query(); q.Has("password") {
-		q.Set("password", "xxxxx")
-		u.RawQuery = q.Encode()
+	if u.User != nil {
+		u.User = url.User(hidden)
 	}
-	return u.Redacted()
+	if u.RawQuery != "" {
+		u.RawQuery = hidden
+	}
+	return u.String()
 }
+
+// hidden stands for what is not shown.
+const hidden = "xxxxx"
 
 // secrets are the texts that no message may have in it.
 func (a Address) secrets() []string {
@@ -93,8 +131,10 @@ func (a Address) secrets() []string {
 		out = append(out, p, url.QueryEscape(p), url.PathEscape(p))
 	}
 	for key, values := range a.url.Query() {
-		if strings.Contains(key, "password") {
-			out = append(out, values...)
+		if strings.Contains(strings.ToLower(key), "password") {
+			for _, v := range values {
+				out = append(out, v, url.QueryEscape(v), url.PathEscape(v))
+			}
 		}
 	}
 	var some []string
@@ -114,11 +154,11 @@ func (a Address) hide(err error) error {
 	}
 	text := err.Error()
 	secrets := a.secrets()
-	if a.from != "" && a.url != nil {
-		secrets = append(secrets, a.url.String())
+	if a.url != nil {
+		text = strings.ReplaceAll(text, a.url.String(), a.String())
 	}
 	for _, s := range secrets {
-		text = strings.ReplaceAll(text, s, "xxxxx")
+		text = strings.ReplaceAll(text, s, hidden)
 	}
 	return errors.New(text)
 }

@@ -251,6 +251,7 @@ func TestPolicy(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"at: postgres://bob:s3cret@db/x":                               "at: holds a password",
+		"at: host=db password=s3cret":                                  "at: is no address",
 		"at: mysql://db/x":                                             "at: is no address",
 		"at: r.db\ngates: [{id: a, need: p99(ttft) <= 1s}]":            "nothing registered",
 		"at: r.db\ngates: [{id: a, need: p99(ttft) <= baseline + 1s}]": "nothing registered",

@@ -91,15 +91,18 @@ func TestNoFile(t *testing.T) {
 
 func TestLocate(t *testing.T) {
 	getenv := func(name string) string {
-		return map[string]string{"REGISTRY": "postgres://bob:s3cr%40t@db.example:5433/bench?sslmode=require", "FILE": "runs/b.db", "LOOP": "env:LOOP"}[name]
+		return map[string]string{"REGISTRY": "postgres://bob:s3cr%40t@db.example:5433/bench?sslmode=require", "FILE": "runs/b.db", "LOOP": "env:LOOP", "DSN": "host=db password=s3cret"}[name]
 	}
 	for text, want := range map[string]string{
 		"runs/baselines.db":                            "runs/baselines.db",
 		"env:FILE":                                     "env:FILE",
 		"env:REGISTRY":                                 "env:REGISTRY",
-		"postgres://bob@db/bench":                      "postgres://bob@db/bench",
-		"postgresql://bob:s3cr%40t@db/bench":           "postgresql://bob:xxxxx@db/bench",
-		"postgres://db/bench?user=bob&password=s3cr@t": "postgres://db/bench?password=xxxxx&user=bob",
+		"postgres://bob@db/bench":                      "postgres://xxxxx@db/bench",
+		"postgresql://bob:s3cr%40t@db/bench":           "postgresql://xxxxx@db/bench",
+		"postgres://db/bench?user=bob&password=s3cr@t": "postgres://db/bench?xxxxx",
+		"postgres://b@db/bench?sslpassword=s3cr":       "postgres://xxxxx@db/bench?xxxxx",
+		"postgres://db/bench?PassWord=s3cr":            "postgres://db/bench?xxxxx",
+		"runs/host=a.db":                               "runs/host=a.db",
 	} {
 		a, err := Locate(text, getenv)
 		if err != nil || a.String() != want {
@@ -117,6 +120,21 @@ func TestLocate(t *testing.T) {
 		"postgres://bob:s3cret@[::1/x":      "not a URL",
 		"postgres://bob:s3cret%zz@db/bench": "not a URL",
 		"file:/nonexistent/url":             "file",
+		"host=db.example password=s3cret":   "env:NAME",
+		"password = 's3cret' host = db":     "env:NAME",
+		"user=bob sslpassword=s3cret":       "env:NAME",
+		"DBNAME=x PASSWORD=s3cret":          "env:NAME",
+		"\tpassword=s3cret":                 "env:NAME",
+		"env:DSN":                           "env:NAME",
+		"password=s3cret postgres://db/x":   "env:NAME",
+		"bob:s3cret@db://x":                 "env:NAME",
+		"bob:s3cret@db/x":                   "env:NAME",
+		"postgres:bob:s3cret@db/x":          "env:NAME",
+		"postgres:/bob:s3cret@db/x":         "env:NAME",
+		"postgres://bob:12/s3cret@db/x":     "not a URL",
+		"postgres://bob:12#s3cret@db/x":     "not a URL",
+		"postgres://bob:12?s3cret@db/x":     "not a URL",
+		"postgres://db/x?password=s3cret;a": "not a URL",
 	} {
 		_, err := Locate(text, getenv)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {

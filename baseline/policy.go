@@ -38,7 +38,7 @@ func (p *Policy) CheckConfig(n *config.Node) {
 	if !IsReference(p.At) {
 		switch at, err := Locate(p.At, nil); {
 		case err != nil:
-			n.At("at").Fault("is no address of a registry", "write a file such as runs/baselines.db, or postgres://host/database")
+			n.At("at").Fault("is no address of a registry (not shown)", "write a file such as runs/baselines.db, postgres://host/database, or env:NAME of a URL with a password")
 		case at.HasPassword():
 			n.At("at").Fault("holds a password (not shown)", "put the address into an environment variable and write env:NAME; change the password if this file was shared")
 		}
