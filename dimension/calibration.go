@@ -156,6 +156,8 @@ func (k *calibration) drift(ctx context.Context, p *check.Pass, j *judge.Judge) 
 			Figures: map[string]float64{"canaries": float64(len(stored)), "up": float64(d.Up), "down": float64(d.Down), "lost": float64(d.Lost), "p": d.P},
 		})
 		return errors.New("the judge has drifted from its calibration: " + d.Reason)
+	case d.Open:
+		return fmt.Errorf("of %d canaries %s, and without a second verdict of each case that says neither that the judge has drifted nor that it has not: label more cases, or store the judge's second verdicts in a column judge_2 of %s", len(stored), d.Reason, k.file)
 	}
 	p.Note("%s: %d canaries were judged again, %s: no drift is proven", k.criterion.Name, len(stored), d.Reason)
 	return nil

@@ -163,14 +163,27 @@ type Drift struct {
 	Lost    int // scored then and not now
 	P       float64
 	Drifted bool
+	Open    bool // not drifted, and not said to be the same either
 	Reason  string
 }
+
+// Without a retest nobody knows how many verdicts change by chance. Then more than
+// changeable is a drift, and unless it is proven (95 %) that less than mostChange do,
+// the judge is not said to be the same.
+const (
+	changeable = 0.2
+	mostChange = 0.5
+)
 
 // FindDrift tests whether a judge still judges as it did: as many verdicts may have
 // become better as worse (McNemar, exact), no more may have changed than did when
 // the judge was asked twice in one run (retest: changed among so many; Fisher,
-// exact), and none more may be unscored. It errs for a judge that did not change
-// with a chance of at most alpha. NaN is a case that was not scored.
+// exact), and none more may be unscored. With a retest of less than half as many
+// cases, verdicts that change in both directions say nothing by themselves: then at
+// most a fifth may change, and where it is not proven at 95 % that less than half do,
+// the result is open. It errs for a judge that did not change, and of which no more
+// than a fifth of the verdicts change by chance, with a chance of at most alpha. NaN is
+// a case that was not scored.
 func FindDrift(stored, now []float64, retestChanged, retestOf int, alpha float64) Drift {
 	d := Drift{P: 1}
 	for i := range min(len(stored), len(now)) {
@@ -198,8 +211,17 @@ func FindDrift(stored, now []float64, retestChanged, retestOf int, alpha float64
 		{compare.McNemar(d.Up, d.Down, false).P, fmt.Sprintf("%d verdicts became better and %d worse", d.Up, d.Down)},
 		{stat.ChanceAtLeast(d.Lost, d.N+d.Lost, MostErrors), fmt.Sprintf("%d of %d have no score any more", d.Lost, d.N+d.Lost)},
 	}
+	changed, unknown := d.Up+d.Down, 2*retestOf < d.N
+	if unknown {
+		tests = append(tests, struct {
+			p   float64
+			say string
+		}{
+			stat.ChanceAtLeast(changed, d.N, changeable),
+			fmt.Sprintf("%d of %d verdicts changed, more than %.0f %%", changed, d.N, 100*changeable),
+		})
+	}
 	if retestOf > 0 {
-		changed := d.Up + d.Down
 		tests = append(tests, struct {
 			p   float64
 			say string
@@ -214,7 +236,8 @@ func FindDrift(stored, now []float64, retestChanged, retestOf int, alpha float64
 		}
 	}
 	if d.Drifted = d.P < alpha; !d.Drifted {
-		d.Reason = fmt.Sprintf("%d of %d verdicts changed", d.Up+d.Down, d.N)
+		d.Reason = fmt.Sprintf("%d of %d verdicts changed", changed, d.N)
+		d.Open = unknown && !(stat.ExactShare(changed, d.N, 0.9).Hi < mostChange)
 	}
 	return d
 }

@@ -498,12 +498,26 @@ func TestDrift(t *testing.T) {
 		"noise":               {2, 3, 35, 0, 4, 40, false},
 		"milder":              {12, 0, 28, 0, 4, 40, true},
 		"restless":            {10, 10, 20, 0, 2, 40, true},
-		"restless, unknown":   {10, 10, 20, 0, 0, 0, false},
+		"restless, unknown":   {10, 10, 20, 0, 0, 0, true},
+		"all flip":            {10, 10, 0, 0, 0, 0, true},
+		"all of few flip":     {5, 5, 0, 0, 0, 0, true},
+		"all of many flip":    {200, 200, 0, 0, 0, 0, true},
+		"noise, unknown":      {4, 4, 32, 0, 0, 0, false},
+		"hardly any retest":   {10, 10, 0, 0, 0, 2, true},
 		"no answers any more": {0, 0, 30, 10, 0, 40, true},
 	} {
 		stored, now := make(c.up, c.down, c.same, c.lost)
 		if d := FindDrift(stored, now, c.changed, c.of, 0.05); d.Drifted != c.want || d.Reason == "" {
 			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	for _, c := range []struct {
+		up, down, same, of int
+		open               bool
+	}{{2, 2, 6, 0, true}, {2, 2, 6, 10, false}, {0, 0, 10, 0, false}, {1, 0, 2, 0, true}, {4, 4, 32, 0, false}} {
+		stored, now := make(c.up, c.down, c.same, 0)
+		if d := FindDrift(stored, now, 0, c.of, 0.05); d.Open != c.open || d.Drifted {
+			t.Errorf("%+v: %+v", c, d)
 		}
 	}
 	if d := FindDrift([]float64{nan}, []float64{1}, 0, 0, 0.05); d.Drifted || !math.IsNaN(d.P) {
