@@ -191,9 +191,9 @@ func (w *calibration) each(ctx context.Context, n, before, of int, do func(i int
 func (w *calibration) try(i int, e contract.Evidence) {
 	v, used := JudgeEarly(w.contract, e, w.pairs.Looks)
 	grades := make([]contract.Grade, len(w.planted))
-	for k, d := range w.planted {
+	for k := range w.planted {
 		changed := e
-		for n, diff := range d.diffs {
+		for n, diff := range w.planted[k].diffs {
 			changed.Records = Plant(changed.Records, v.Candidate, "", diff, w.Seed+uint64(i*31+n))
 		}
 		verdict, _ := JudgeEarly(w.contract, changed, w.pairs.Looks)
@@ -203,8 +203,11 @@ func (w *calibration) try(i int, e contract.Evidence) {
 	for k, u := range w.units {
 		curves[k] = make([]contract.Grade, len(u.effects))
 		for n, effect := range u.effects {
+			w.mu.Lock() // what others observe meanwhile is of the same scale
+			difference := u.difference(effect)
+			w.mu.Unlock()
 			changed := e
-			changed.Records = Plant(e.Records, v.Candidate, u.workload, u.difference(effect), w.Seed+uint64(i))
+			changed.Records = Plant(e.Records, v.Candidate, u.workload, difference, w.Seed+uint64(i))
 			only := *w.contract
 			only.Clauses = []contract.Clause{w.contract.Clauses[u.top]}
 			curves[k][n] = u.grade(first(JudgeEarly(&only, changed, w.pairs.Looks)))
