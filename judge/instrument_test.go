@@ -166,7 +166,7 @@ func TestInstrumentOnXSTest(t *testing.T) {
 	if err != nil {
 		t.Skip("the labels of XSTest are not beside the repository")
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	l, err := ReadLabels("xstest.csv", f, Columns{Human: "human_final", Raters: []string{"annotator_1", "annotator_2"}, Judge: []string{"gpt4_judge"}})
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ type arguments struct {
 	Placeholders    *int     `json:"num_placeholders"`
 	Bullets         *int     `json:"num_bullets"`
 	Highlights      *int     `json:"num_highlights"`
-	Splitter        *string  `json:"section_spliter"` //nolint:misspell // the data set's spelling
+	Splitter        *string  `json:"section_spliter"` // as the data set spells it
 	Sections        *int     `json:"num_sections"`
 	Marker          *string  `json:"postscript_marker"`
 	Keywords        []string `json:"keywords"`
@@ -194,7 +194,7 @@ func (a *arguments) have() map[string]bool {
 	return map[string]bool{
 		"relation": a.Relation != nil, "num_words": a.Words != nil, "num_sentences": a.Sentences != nil, "num_paragraphs": a.Paragraphs != nil,
 		"nth_paragraph": a.Nth != nil && *a.Nth > 0, "first_word": a.FirstWord != nil, "num_placeholders": a.Placeholders != nil,
-		"num_bullets": a.Bullets != nil, "num_highlights": a.Highlights != nil, "section_spliter": a.Splitter != nil && *a.Splitter != "", //nolint:misspell // the data set's spelling
+		"num_bullets": a.Bullets != nil, "num_highlights": a.Highlights != nil, "section_spliter": a.Splitter != nil && *a.Splitter != "",
 		"num_sections": a.Sections != nil, "postscript_marker": a.Marker != nil && *a.Marker != "", "keywords": len(a.Keywords) > 0,
 		"keyword": a.Keyword != nil && *a.Keyword != "", "frequency": a.Frequency != nil, "forbidden_words": len(a.Forbidden) > 0,
 		"letter": a.Letter != nil, "let_frequency": a.LetterFrequency != nil, "let_relation": a.LetterRelation != nil,

@@ -62,7 +62,7 @@ var rules = map[string]rule{
 	"detectable_format:number_highlighted_sections": {[]string{"num_highlights"}, func(a arguments, s string) Followed {
 		return followed(highlights(s) >= *a.Highlights)
 	}},
-	"detectable_format:multiple_sections": {[]string{"section_spliter", "num_sections"}, func(a arguments, s string) Followed { //nolint:misspell // the data set's spelling
+	"detectable_format:multiple_sections": {[]string{"section_spliter", "num_sections"}, func(a arguments, s string) Followed {
 		return followed(len(a.patterns[0].FindAllStringIndex(s, -1)) >= *a.Sections)
 	}},
 	"detectable_format:json_format": {nil, func(_ arguments, s string) Followed { return followed(json.Valid([]byte(unfenced(s)))) }},

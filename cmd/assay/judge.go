@@ -132,7 +132,7 @@ func (f *calibrating) run(ctx context.Context, c *console, file string) error {
 	if err != nil {
 		return usage(fmt.Errorf("reading labels: %w\n  hint: name a CSV file with a header, such as examples/judge/labels.csv", err))
 	}
-	defer in.Close() //nolint:errcheck // read only
+	defer in.Close()
 	labels, err := judge.ReadLabels(file, in, f.columns)
 	if err != nil {
 		return usage(err)
@@ -187,7 +187,7 @@ func (f *calibrating) report(ctx context.Context, c *console, labels *judge.Labe
 	if err != nil {
 		return nil, usage(err)
 	}
-	defer asker.Close() //nolint:errcheck // connections of a client
+	defer asker.Close()
 	j := &judge.Judge{Name: f.model, Asker: &patient{asker: asker}, Seed: f.demands.Seed, Schema: f.schema}
 	m := judge.Measurement{Criterion: criterion, Replicates: f.replicates, Attacks: f.attacks, Parallel: f.parallel}
 	if !f.quiet {

@@ -18,7 +18,7 @@ func xstest(t *testing.T) (rows []map[string]string) {
 	if err != nil {
 		t.Skip("the labels of XSTest are not beside the repository")
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	all, err := csv.NewReader(f).ReadAll()
 	if err != nil {
 		t.Fatal(err)
