@@ -38,6 +38,7 @@ type Pass struct {
 	used     map[string]bool // digests of the sets that were handed out
 	judges   map[string]bool // endpoints that were handed out
 	findings []Finding
+	figures  []Figure
 	notes    []string
 	data     any
 }

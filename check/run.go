@@ -81,6 +81,7 @@ type Outcome struct {
 	Values     []Value         `json:"values,omitempty"`
 	Signatures []Signature     `json:"signatures,omitempty"` // of each value, in the same order
 	Findings   []Finding       `json:"findings,omitempty"`
+	Figures    []Figure        `json:"figures,omitempty"`
 	Notes      []string        `json:"notes,omitempty"`
 	Cost       Cost            `json:"cost"`
 	Data       any             `json:"data,omitempty"` // what the check published
@@ -200,7 +201,7 @@ func (r *runner) check(ctx context.Context, d Declared) (*Outcome, error) {
 		return d.Check.Run(ctx, p)
 	})
 	o.Records = p.records()
-	o.Findings, o.Notes, o.Data = p.findings, p.notes, p.data
+	o.Findings, o.Figures, o.Notes, o.Data = p.findings, p.figures, p.notes, p.data
 	o.Cost = p.bill.cost(time.Since(started))
 	o.Signatures = p.sign(o.Values, o.Records)
 	switch {
