@@ -137,6 +137,10 @@ error-rates: ## measure the error rates of the tests anew; ten minutes
 gate-rates: ## measure the error rates of whole suites anew; fifteen minutes
 	go run ./scripts/gaterates -o docs/gate-rates.md
 
+.PHONY: planted-faults
+planted-faults: ## plant faults into models anew and count how often checks find them
+	go run ./scripts/planted -o docs/planted-faults.md
+
 .PHONY: lint
 lint: ## a stricter linter than CI asks for; built on its first run
 	go tool -modfile=tools/golangci-lint/go.mod golangci-lint run
