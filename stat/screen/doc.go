@@ -1,7 +1,7 @@
 // Package screen looks for the unusual in a series of aggregates, as one
 // throughput an hour or one p99 a build: a point outside of a [Fence], a level
 // that changes ([Changes], [ShareChange]), a share that decays with length
-// ([TrialChange], [TrialSag], [EffectiveLength]).
+// ([TrialChange], [TrialSag], [EffectiveLength]), and where to try next ([Bisection]).
 //
 // What it finds is a hint where to look, not a verdict. A fence misfires at the
 // rate that its documentation states, again at every point; twenty series with a
