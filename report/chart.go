@@ -26,6 +26,7 @@ type chart struct {
 	XTicks []tick
 	YTicks []tick
 	Guides []tick // horizontal lines across the plot
+	Bands  []line // areas around lines
 	Lines  []line
 	Bars   []line // vertical strokes, for what is rare
 	Dots   []dot

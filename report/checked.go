@@ -15,6 +15,7 @@ import (
 type Checked struct {
 	Why        string             `json:"why,omitempty"` // why it proves nothing; "": it ran
 	Findings   []check.Finding    `json:"findings,omitempty"`
+	Figures    []check.Figure     `json:"figures,omitempty"`
 	Notes      []string           `json:"notes,omitempty"`
 	Signatures []record.Signature `json:"signatures,omitempty"`
 	Cost       check.Cost         `json:"cost"`
@@ -89,7 +90,7 @@ func (b *builder) checked(o *check.Outcome) Workload {
 			w.Rows = append(w.Rows, b.scoped(c))
 		}
 	}
-	w.Check = &Checked{Why: o.Why, Findings: o.Findings, Notes: o.Notes, Signatures: o.Signatures, Cost: o.Cost}
+	w.Check = &Checked{Why: o.Why, Findings: o.Findings, Figures: o.Figures, Notes: o.Notes, Signatures: o.Signatures, Cost: o.Cost}
 	w.Check.Lines = w.Check.lines()
 	return w
 }

@@ -74,8 +74,9 @@ type clauseView struct {
 
 type workloadView struct {
 	*Workload
-	About  string
-	Charts []chart
+	About   string
+	Charts  []chart
+	Figures []figureView
 }
 
 // HTML writes the report as one self-contained page: it makes no network
@@ -232,7 +233,7 @@ func clauseViews(results []contract.Result) []clauseView {
 }
 
 func workloadViewOf(d *Document, w *Workload) workloadView {
-	v := workloadView{Workload: w, About: w.WorkloadInfo.Arrivals}
+	v := workloadView{Workload: w, About: w.WorkloadInfo.Arrivals, Figures: figureViews(d, w.Check)}
 	if w.WarmUp > 0 {
 		v.About += fmt.Sprintf("; %s for each variant", count(w.WarmUp, "warm-up request"))
 	}

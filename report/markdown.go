@@ -73,6 +73,7 @@ func markdownWorkload(line func(string, ...any), d *Document, w *Workload) {
 		for _, l := range w.Check.Lines {
 			line("- %s", escape(l))
 		}
+		markdownFigures(line, d, w.Check)
 	}
 	if len(w.Engine) > 0 {
 		markdownEngine(line, d, w)

@@ -107,6 +107,7 @@ func (p *page) workload(d *Document, w *Workload) {
 		for _, l := range w.Check.Lines {
 			p.text("  ", l, noPaint)
 		}
+		p.figures(d, w.Check)
 	}
 	if len(w.Engine) > 0 {
 		p.line("")
