@@ -33,8 +33,64 @@ func (r *run) checks(ctx context.Context) error {
 			_ = c.Close()
 		}
 	}()
+	c, err := r.asking(ctx, &open)
+	if err != nil {
+		return errors.Join(err, memory.close())
+	}
+	c.Memory, c.Keep = memory, memory.keep
+	var outcomes []*check.Outcome
+	if err = r.foresee(ctx, c); err == nil {
+		started := time.Now()
+		outcomes, err = check.Run(ctx, c)
+		if f := r.manifest.Foreseen; err == nil && f != nil && f.Time > 0 && r.past == nil {
+			f.Took = time.Since(started)
+		}
+	}
+	if failed := memory.close(); failed != nil {
+		err = errors.Join(err, fmt.Errorf("keeping the answers: %w", failed))
+	}
+	if err != nil {
+		return err
+	}
+	return r.enter(outcomes)
+}
+
+// leastForeseen is how many questions are worth a sample of them before: fewer are
+// asked as soon as the sample.
+const leastForeseen = 60
+
+// foresee tells what the checks will cost before they ask.
+func (r *run) foresee(ctx context.Context, c check.Config) error {
+	if r.past != nil {
+		return nil // what was told at first stands, and of what was asked by then no time can be learnt
+	}
+	f, err := check.Plan(ctx, c)
+	if err != nil {
+		return err
+	}
+	if f.Requests >= leastForeseen {
+		r.opts.Notice("checks will ask %s at most; a sample of them tells how long that takes", f)
+		g, err := check.Foresee(ctx, c)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			r.opts.Notice("how long the checks take is not known: %v", err) // if it lasts, the checks say so, too
+		default:
+			f = g
+		}
+	}
+	r.opts.Notice("checks: %s", f)
+	r.manifest.Foreseen = &record.Foreseen{
+		Requests: f.Requests, PromptTokens: f.PromptTokens, OutputTokens: f.OutputTokens, Sampled: f.Sampled, Time: f.Time, Spread: f.Spread,
+	}
+	return nil
+}
+
+// asking is what the checks of the suite need to run. What it opens it adds to open.
+func (r *run) asking(ctx context.Context, open *[]io.Closer) (check.Config, error) {
 	c := check.Config{
-		Seed: r.manifest.Seed, Sets: r.suite.sets, Files: r.suite.files, Memory: memory, Keep: memory.keep, Progress: r.progress(),
+		Seed: r.manifest.Seed, Sets: r.suite.sets, Files: r.suite.files, Progress: r.progress(),
 		PerEndpoint: r.suite.Asking.PerEndpoint, Overall: r.suite.Asking.Overall,
 		Budget: check.Budget{Tokens: int64(r.suite.Asking.Budget.Tokens), Money: r.suite.Asking.Budget.Money},
 	}
@@ -49,9 +105,9 @@ func (r *run) checks(ctx context.Context) error {
 	for _, v := range r.baselineFirst() {
 		a, err := ask.New(v.name, v.target)
 		if err != nil {
-			return errors.Join(err, memory.close())
+			return c, err
 		}
-		open = append(open, a)
+		*open = append(*open, a)
 		known := check.Variant{Name: v.name, Model: v.spec.Model, Asker: a}
 		if r.wants() {
 			known.Can = r.capabilities(ctx, v.target)
@@ -75,7 +131,7 @@ func (r *run) checks(ctx context.Context) error {
 		}
 		a, err := ask.New(e.Model, t)
 		if err == nil {
-			open = append(open, a)
+			*open = append(*open, a)
 		}
 		return a, err
 	}
@@ -86,18 +142,11 @@ func (r *run) checks(ctx context.Context) error {
 		}
 		a, err := ask.NewEmbedder(e.Model, t)
 		if err == nil {
-			open = append(open, a)
+			*open = append(*open, a)
 		}
 		return a, err
 	}
-	outcomes, err := check.Run(ctx, c)
-	if failed := memory.close(); failed != nil {
-		err = errors.Join(err, fmt.Errorf("keeping the answers: %w", failed))
-	}
-	if err != nil {
-		return err
-	}
-	return r.enter(outcomes)
+	return c, nil
 }
 
 // wants reports whether a check of the suite wants to know what variants can do.

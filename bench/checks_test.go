@@ -308,3 +308,37 @@ func TestSuitesWithWrongChecks(t *testing.T) {
 		}
 	}
 }
+
+// TestChecksAreAnnounced: a suite with many questions samples them first, asks none of
+// them twice, and takes about as long as was told.
+func TestChecksAreAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, c, o := oracles(t, func(string) (int, string) { return completed("yes", "stop") }, func(string) (int, string) { return completed("no", "stop") })
+		var said []string
+		o.Notice = func(format string, a ...any) { said = append(said, fmt.Sprintf(format, a...)) }
+		r, err := Run(t.Context(), checkedSuite(t, 120, shapeSuite), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []*oracle{b, c} {
+			for prompt, times := range e.asked {
+				if times != 1 && strings.HasPrefix(prompt, "p") {
+					t.Errorf("%s was asked %d times", prompt, times)
+				}
+			}
+		}
+		f := r.Manifest.Foreseen
+		if f == nil || f.Requests != 240 || f.Sampled != 24 || f.Took == 0 {
+			t.Fatalf("foreseen %+v", f)
+		}
+		if ratio := f.Took.Seconds() / f.Time.Seconds(); ratio < 0.75 || ratio > 1.25 {
+			t.Errorf("foreseen %s, took %s", f.Time, f.Took)
+		}
+		if text := strings.Join(said, "\n"); !strings.Contains(text, "checks: 240 requests, about ") {
+			t.Errorf("said:\n%s", text)
+		}
+		if notes := strings.Join(r.Report.Notes, "\n"); !strings.Contains(notes, "the checks were announced with 240 requests") {
+			t.Errorf("notes:\n%s", notes)
+		}
+	})
+}

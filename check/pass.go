@@ -25,6 +25,10 @@ type Pass struct {
 	Variants []*Subject // whom to ask, the baseline first if there is one
 	Seed     uint64     // of the run
 
+	// Rehearsal: the answers are made up, and nothing but what is asked counts. A
+	// check may leave out what costs it time.
+	Rehearsal bool
+
 	check *Check
 	run   *runner
 	bill  *bill

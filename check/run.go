@@ -94,11 +94,16 @@ type Outcome struct {
 // for each other, a context that ended, a Memory that does not keep; the outcomes
 // that are there by then are returned with it.
 func Run(ctx context.Context, c Config) ([]*Outcome, error) {
+	return newRunner(c).all(ctx)
+}
+
+// all runs every check.
+func (r *runner) all(ctx context.Context) ([]*Outcome, error) {
+	c := &r.c
 	order, err := Order(c.Checks)
 	if err != nil {
 		return nil, err
 	}
-	r := newRunner(c)
 	for n, i := range order {
 		r.at.Index, r.at.Of = n+1, len(order)
 		d := c.Checks[i]

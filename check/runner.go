@@ -31,10 +31,11 @@ const mostInRow = 10
 
 // runner is one call of Run.
 type runner struct {
-	c     Config
-	done  map[string]*Outcome // by check; written between checks only
-	peers map[string]*peer    // by the name of the endpoint
-	slots chan struct{}       // questions under way
+	c         Config
+	done      map[string]*Outcome // by check; written between checks only
+	peers     map[string]*peer    // by the name of the endpoint
+	slots     chan struct{}       // questions under way
+	rehearsal bool                // answers are made up
 
 	mu      sync.Mutex
 	at      Progress
@@ -92,7 +93,7 @@ func (r *runner) workers() int {
 
 func (r *runner) pass(d Declared) *Pass {
 	p := &Pass{
-		Config: d.Config, Seed: r.c.Seed, check: d.Check, run: r, bill: &bill{by: make(map[string]*Spending)},
+		Config: d.Config, Seed: r.c.Seed, Rehearsal: r.rehearsal, check: d.Check, run: r, bill: &bill{by: make(map[string]*Spending)},
 		declared: make(map[string]Value), signs: make(map[string]Signature), used: make(map[string]bool), judges: make(map[string]bool),
 	}
 	for _, v := range r.c.Variants {

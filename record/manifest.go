@@ -40,6 +40,19 @@ type Manifest struct {
 	Notes     []string          `json:"notes,omitempty"` // what a reader must know and no number shows
 	Engines   []EngineSide      `json:"engine_side,omitempty"`
 	Caches    []CacheProof      `json:"cache_proofs,omitempty"`
+	Foreseen  *Foreseen         `json:"foreseen,omitempty"` // what the checks were expected to cost; null: there are none, or nobody reckoned
+}
+
+// Foreseen is what the checks of a run were expected to cost, told before they
+// asked, and how long they then took.
+type Foreseen struct {
+	Requests     int64         `json:"requests"`
+	PromptTokens int64         `json:"prompt_tokens"`
+	OutputTokens int64         `json:"output_tokens"`
+	Sampled      int64         `json:"sampled"`           // requests that were sent to learn this, and count among the others
+	Time         time.Duration `json:"time_ns"`           // of all but the sample; 0: not known
+	Spread       time.Duration `json:"spread_ns"`         // twice the standard error of Time
+	Took         time.Duration `json:"took_ns,omitempty"` // 0: the checks did not come to their end in one go
 }
 
 // VariantInfo says who was measured.

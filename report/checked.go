@@ -183,3 +183,13 @@ func costText(c check.Cost) string {
 	}
 	return s + ", " + c.Time.Round(time.Second/10).String()
 }
+
+// foreseenNotes say what the checks were expected to take, and what they took.
+func foreseenNotes(m *record.Manifest) []string {
+	f := m.Foreseen
+	if f == nil || f.Time == 0 || f.Took == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the checks were announced with %s requests, about %s tokens and, after a sample of %s, %s ± %s; they then took %s (%+.0f %%)",
+		fixed(float64(f.Requests), 0), fixed(float64(f.PromptTokens+f.OutputTokens), 0), fixed(float64(f.Sampled), 0), about(f.Time), about(f.Spread), about(f.Took), 100*(f.Took.Seconds()/f.Time.Seconds()-1))}
+}

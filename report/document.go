@@ -45,18 +45,19 @@ type Document struct {
 
 // Run says which run this is, and how to repeat it.
 type Run struct {
-	ID        string        `json:"id"`
-	Name      string        `json:"name"`
-	Assay     string        `json:"assay"`
-	Seed      uint64        `json:"seed"`
-	Salt      string        `json:"salt"`
-	Start     time.Time     `json:"start"`
-	Elapsed   time.Duration `json:"elapsed_ns"`
-	State     string        `json:"state"`
-	SuiteFile string        `json:"suite_file,omitempty"`
-	Digest    string        `json:"suite_digest,omitempty"`
-	Gaps      []record.Gap  `json:"gaps,omitempty"`  // between a stop and the resumption
-	Stops     []record.Stop `json:"stops,omitempty"` // workloads that ended before their plan was done, since they were decided
+	ID        string           `json:"id"`
+	Name      string           `json:"name"`
+	Assay     string           `json:"assay"`
+	Seed      uint64           `json:"seed"`
+	Salt      string           `json:"salt"`
+	Start     time.Time        `json:"start"`
+	Elapsed   time.Duration    `json:"elapsed_ns"`
+	State     string           `json:"state"`
+	SuiteFile string           `json:"suite_file,omitempty"`
+	Digest    string           `json:"suite_digest,omitempty"`
+	Gaps      []record.Gap     `json:"gaps,omitempty"`     // between a stop and the resumption
+	Foreseen  *record.Foreseen `json:"foreseen,omitempty"` // what the checks were expected to cost
+	Stops     []record.Stop    `json:"stops,omitempty"`    // workloads that ended before their plan was done, since they were decided
 }
 
 // Workload is what was measured on one workload.
@@ -162,9 +163,9 @@ func Build(m *record.Manifest, records []record.Record, v *contract.Verdict, out
 		Schema: Schema,
 		Run: Run{
 			ID: m.ID, Name: m.Name, Assay: m.Assay, Seed: m.Seed, Salt: m.Salt, Start: m.Start, Elapsed: m.Elapsed,
-			State: m.State, SuiteFile: m.SuiteFile, Digest: m.Digest, Gaps: m.Gaps, Stops: m.Stops,
+			State: m.State, SuiteFile: m.SuiteFile, Digest: m.Digest, Gaps: m.Gaps, Stops: m.Stops, Foreseen: m.Foreseen,
 		},
-		Verdict: v, Ledger: m.Ledger, Host: m.Host, Notes: slices.Concat(gapNotes(m, records), stopNotes(m, v), m.Notes), Suite: m.Suite,
+		Verdict: v, Ledger: m.Ledger, Host: m.Host, Notes: slices.Concat(gapNotes(m, records), stopNotes(m, v), foreseenNotes(m), m.Notes), Suite: m.Suite,
 	}
 	b := builder{doc: d, records: records, windows: m.Windows, outcomes: outcomes, checks: declared(outcomes)}
 	b.name(m)
