@@ -14,7 +14,7 @@ import (
 type ExactConfig struct {
 	Asking `yaml:",inline"`
 
-	Kind      string   `yaml:"kind,required" oneof:"number,choice,text,phrase,json,code" doc:"what the answer is: a number, one of the options, the whole text, a phrase in it, a JSON value, or a block of code"`
+	Kind      string   `yaml:"kind,required" oneof:"number,choice,text,phrase,json,set,code" doc:"what the answer is: a number, one of the options, the whole text, a phrase in it, a JSON value, a list in any order, or a block of code"`
 	Options   []string `yaml:"options" doc:"what a choice chooses from; A to E if left out"`
 	Tolerance float64  `yaml:"tolerance" min:"0" max:"1" doc:"how far a number may be off, relative to what is expected; 0 if left out"`
 	Unparsed  string   `yaml:"unparsed" oneof:"missing,wrong" doc:"what an answer counts as in which none was found: missing (bounded by the worst and the best) or wrong; missing if left out"`

@@ -39,11 +39,12 @@ const (
 	Text   Kind = "text"   // the whole answer, but for case, white space and a full stop
 	Phrase Kind = "phrase" // a text that contains Value as whole words
 	JSON   Kind = "json"   // a JSON value equal to Value, wherever it stands
+	Set    Kind = "set"    // a list in any order, each once, such as "red, green and blue"
 	Code   Kind = "code"   // a block of code equal to Value, but for white space at line ends
 )
 
 // Kinds lists them all.
-func Kinds() []Kind { return []Kind{Number, Choice, Text, Phrase, JSON, Code} }
+func Kinds() []Kind { return []Kind{Number, Choice, Text, Phrase, JSON, Set, Code} }
 
 // Expected is the right answer to a question, and how to find an answer.
 type Expected struct {
@@ -83,6 +84,10 @@ func (e Expected) Validate() error {
 		if trim(e.Value) == "" || e.Kind != Code && plain(e.Value) == "" {
 			return fmt.Errorf("an empty text is expected, or one of quotes and stops alone, which are not compared: write words")
 		}
+	case Set:
+		if _, ok := items(e.Value); !ok {
+			return fmt.Errorf("%q lists nothing: write what is expected as a, b, c", head(e.Value, 60))
+		}
 	case JSON:
 		if !json.Valid([]byte(e.Value)) {
 			return fmt.Errorf("%q is no JSON", head(e.Value, 60))
@@ -106,6 +111,8 @@ func (e Expected) Check(text string) Result {
 		return e.choice(text)
 	case JSON:
 		return e.json(text)
+	case Set:
+		return e.set(text)
 	case Code:
 		return e.code(text)
 	}
