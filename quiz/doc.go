@@ -20,7 +20,7 @@ import "math/rand/v2"
 // Languages are the languages that questions can be asked in.
 func Languages() []string { return []string{"en", "zh"} }
 
-func source(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) } //nolint:gosec // it has to be repeatable
+func source(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 

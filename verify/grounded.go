@@ -168,7 +168,7 @@ func proper(text string) (names [][]string) {
 			name = nil
 		}
 		switch {
-		case !titled(w) || common[strings.ToLower(w)] || !whole && (i == 0 || begins(gap)):
+		case !titled(w) || noName[strings.ToLower(w)] || !whole && (i == 0 || begins(gap)):
 			add(name)
 			name = nil
 		default:
@@ -191,9 +191,9 @@ func titled(w string) bool {
 	return unicode.IsUpper(first) && unicode.IsLower(next)
 }
 
-// common are words in capitals that are no names: months and days stand in dates,
+// noName are words in capitals that are no names: months and days stand in dates,
 // which are facts of their own.
-var common = func() map[string]bool {
+var noName = func() map[string]bool {
 	m := make(map[string]bool)
 	for _, w := range append(strings.Fields("i'm i'll i've i'd the a an this that it its he she they we you yes no mr mrs ms dr sir madam passage text question answer note jan feb mar apr jun jul aug sep sept oct nov dec"), months...) {
 		m[w] = true
