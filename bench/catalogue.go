@@ -185,7 +185,7 @@ func evidenceOf(declared []contract.Checked, outcomes []*check.Outcome) []contra
 			continue
 		}
 		o := outcomes[k]
-		c.Why, c.Signatures, c.Metrics = o.Why, o.Signatures, nil
+		c.Why, c.Signatures, c.Estimates, c.Metrics = o.Why, o.Signatures, o.Estimates, nil
 		for _, v := range o.Values {
 			c.Metrics = append(c.Metrics, v.Metric(c.Name))
 		}

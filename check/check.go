@@ -21,9 +21,9 @@ type Check struct {
 	// can be asked through Pass.Judge and Pass.Embedder.
 	Config func() any
 
-	// Values lists what the check writes on records, given its decoded
-	// configuration, so that a contract that names a value which nobody writes is
-	// refused before anything is asked. nil: none.
+	// Values lists what the check writes on records, and what it estimates as a
+	// whole, given its decoded configuration, so that a contract that names a value
+	// which nobody writes is refused before anything is asked. nil: none.
 	Values func(config any) []Value
 
 	Needs []Capability // without one of them proven of every variant, it cannot run
@@ -36,7 +36,8 @@ type Check struct {
 }
 
 // Value describes a number that a check writes on the records of the cases it
-// asked. A contract names it CHECK.NAME: mean(fidelity.judge).
+// asked, or one of the whole check. A contract names it CHECK.NAME:
+// mean(fidelity.judge), estimate(fidelity.corrected).
 type Value struct {
 	Name  string      // within the check: "judge", "json_valid"
 	Title string      // as tables show it
@@ -44,6 +45,7 @@ type Value struct {
 	Unit  record.Unit // record.Points if ""; of a yes-or-no value always record.Proportion
 
 	YesNo  bool // each number is 0 or 1: the value has a share, not a mean
+	Whole  bool // it is no number of a case but one of the whole check, which [Pass.Estimate] writes: estimate(context.effective_length)
 	Higher bool // larger is better; else smaller is
 
 	// Least and Most bound every number, so that what is missing can be counted as
@@ -70,6 +72,10 @@ func (v Value) Metric(check string) record.Metric {
 	}
 	if least, most, ok := v.Bounds(); ok {
 		m.Least, m.Most = least, most
+	}
+	if v.Whole {
+		m.Whole, m.Unit, m.Indicator = true, cmp.Or(v.Unit, record.Points), false
+		return m
 	}
 	return record.Written(m)
 }

@@ -39,6 +39,7 @@ type Pass struct {
 	planned  int
 	declared map[string]Value
 	signs    map[string]Signature
+	wholes   []record.Estimate
 	used     map[string]bool // digests of the sets that were handed out
 	judges   map[string]bool // endpoints that were handed out
 	findings []Finding
@@ -86,6 +87,9 @@ func (t *Trial) Set(variant int, value string, x float64) {
 	v := t.p.value(value)
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return
+	}
+	if v.Whole {
+		panic(fmt.Sprintf("check: %s is a number of the whole check, and of no case", t.p.name(value)))
 	}
 	if least, most, ok := v.Bounds(); ok && (x < least || x > most) || v.YesNo && x != 0 && x != 1 {
 		panic(fmt.Sprintf("check: %s is %v, outside of its bounds", t.p.name(value), x))

@@ -76,16 +76,17 @@ type Progress struct {
 
 // Outcome is what became of one declared check.
 type Outcome struct {
-	Check      string          `json:"check"`
-	Why        string          `json:"why,omitempty"` // why it proves nothing: it could not run, or not to its end; "": it did
-	Values     []Value         `json:"values,omitempty"`
-	Signatures []Signature     `json:"signatures,omitempty"` // of each value, in the same order
-	Findings   []Finding       `json:"findings,omitempty"`
-	Figures    []Figure        `json:"figures,omitempty"`
-	Notes      []string        `json:"notes,omitempty"`
-	Cost       Cost            `json:"cost"`
-	Data       any             `json:"data,omitempty"` // what the check published
-	Records    []record.Record `json:"-"`              // every case that was asked, of every variant
+	Check      string            `json:"check"`
+	Why        string            `json:"why,omitempty"` // why it proves nothing: it could not run, or not to its end; "": it did
+	Values     []Value           `json:"values,omitempty"`
+	Signatures []Signature       `json:"signatures,omitempty"` // of each value, in the same order
+	Estimates  []record.Estimate `json:"estimates,omitempty"`  // of the values of the whole check
+	Findings   []Finding         `json:"findings,omitempty"`
+	Figures    []Figure          `json:"figures,omitempty"`
+	Notes      []string          `json:"notes,omitempty"`
+	Cost       Cost              `json:"cost"`
+	Data       any               `json:"data,omitempty"` // what the check published
+	Records    []record.Record   `json:"-"`              // every case that was asked, of every variant
 }
 
 // Run runs the checks, each after those that it reads and else in the order of
@@ -208,6 +209,7 @@ func (r *runner) check(ctx context.Context, d Declared) (*Outcome, error) {
 	o.Records = p.records()
 	o.Findings, o.Figures, o.Notes, o.Data = p.findings, p.figures, p.notes, p.data
 	o.Cost = p.bill.cost(time.Since(started))
+	o.Estimates = p.estimated()
 	o.Signatures = p.sign(o.Values, o.Records)
 	switch {
 	case ctx.Err() != nil:
@@ -299,6 +301,11 @@ func (p *Pass) sign(values []Value, records []record.Record) []Signature {
 			s.Cluster = clusters(records)
 		}
 		s.N, s.Missing = 0, 0
+		if v.Whole {
+			s.N, s.Missing = p.counted(s.Value)
+			out = append(out, s)
+			continue
+		}
 		for i := range records {
 			if _, na := records[i].Values[record.Exempt(s.Value)]; na {
 				continue

@@ -52,7 +52,7 @@ func TestBrokenContracts(t *testing.T) {
 func TestBrokenNeeds(t *testing.T) {
 	for _, tc := range []struct{ need, want string }{
 		{"", "column 1: expected a statistic such as p99, mean or share, found the end\n  hint: " + shape},
-		{"ttft <= 800ms", "column 1: there is no statistic \"ttft\"\n  hint: statistics are pNN, mean, share, rate, count, max, min"},
+		{"ttft <= 800ms", "column 1: there is no statistic \"ttft\"\n  hint: statistics are pNN, mean, share, rate, count, max, min, estimate"},
 		{"avg(ttft) <= 800ms", "column 1: there is no statistic \"avg\"\n  hint: did you mean mean?"},
 		{"maen(ttft) <= 800ms", "column 1: there is no statistic \"maen\"\n  hint: did you mean mean?"},
 		{"P99(ttft) <= 800ms", "column 1: there is no statistic \"P99\"\n  hint: did you mean p99?"},
@@ -166,7 +166,7 @@ func TestParseNeed(t *testing.T) {
 }
 
 func FuzzParseNeed(f *testing.F) {
-	for _, s := range []string{"p99(ttft) <= 800ms", "p95(tpot)<=baseline*1.05", "share(failed) <= baseline + 0.5 points", "max(ttft) < 1m30s", "rate(requests) >= 30 requests/s", "p99.9(value.x-y) > -2", "p5(ttft) <= 1µs"} {
+	for _, s := range []string{"p99(ttft) <= 800ms", "p95(tpot)<=baseline*1.05", "share(failed) <= baseline + 0.5 points", "max(ttft) < 1m30s", "rate(requests) >= 30 requests/s", "p99.9(value.x-y) > -2", "p5(ttft) <= 1µs", "estimate(long.length) >= 0.9", "estimate(a.b) >= baseline * 0.9", "estimate(ttft) < 1s"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -20,6 +20,7 @@ type Checked struct {
 	Name       string
 	Metrics    []record.Metric    // of the values that it writes; Metric.Check is Name
 	Signatures []record.Signature // of those values, by Signature.Value; nil: they are not known
+	Estimates  []record.Estimate  // of those values that are of the whole check
 	Why        string             // why it proves nothing: it could not run, or not to its end; "": it did
 }
 
@@ -406,18 +407,24 @@ func (x *trial) pairedChange() (est stat.Estimate, gap string) {
 	return r.est, r.gap
 }
 
-// CompareChecked estimates how much the candidate's value of a check differs from the
-// baseline's on the same cases, in the value's unit. Warnings are as in [Measure].
-func CompareChecked(e Evidence, metric, candidate, baseline string, confidence float64) (stat.Estimate, error) {
+// CompareChecked estimates how the candidate's value of a check differs from the
+// baseline's: of a value of each case the difference on the same cases, of one of the
+// whole check the difference or else the ratio that the check itself found. Warnings
+// are as in [Measure].
+func CompareChecked(e Evidence, metric, candidate, baseline string, confidence float64) (stat.Estimate, ChangeKind, error) {
 	m, ok := find(metric, metricsOf(e.Checks)...)
 	if !ok || m.Check == "" {
-		return stat.Estimate{}, fmt.Errorf("comparing %s: no check of this run writes it", metric)
+		return stat.Estimate{}, "", fmt.Errorf("comparing %s: no check of this run writes it", metric)
 	}
 	cand, base := gather(e, candidate, m.Check, nil), gather(e, baseline, m.Check, nil)
+	if m.Whole {
+		r, kind := cand.eitherChange(m, max(cand.counts.Failed, base.counts.Failed), confidence)
+		return r.warned(), kind, nil
+	}
 	cases, _ := paired(&cand, &base, m)
 	r := hull(m, cases, true, "both variants", confidence)
 	if why := lopsided(cases, m.Title); why != "" && r.gap == "" {
 		r.gap = why
 	}
-	return r.warned(), nil
+	return r.warned(), ChangeDifference, nil
 }

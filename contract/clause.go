@@ -111,7 +111,7 @@ func byteOffset(s string, column int) int {
 func (Need) ConfigSchema() map[string]any {
 	return map[string]any{
 		"type":     "string",
-		"pattern":  `^\s*(p[0-9]{1,2}(\.[0-9]{1,3})?|median|mean|share|rate|count|max|min)\s*\(\s*[A-Za-z0-9_.-]+\s*\)\s*(<=|<|>=|>)\s*\S.*$`,
+		"pattern":  `^\s*(p[0-9]{1,2}(\.[0-9]{1,3})?|median|mean|share|rate|count|max|min|estimate)\s*\(\s*[A-Za-z0-9_.-]+\s*\)\s*(<=|<|>=|>)\s*\S.*$`,
 		"examples": []any{"p99(ttft) <= 800ms", "p95(tpot) <= baseline * 1.05", "share(failed) <= baseline + 0.5 points"},
 	}
 }

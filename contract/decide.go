@@ -222,7 +222,7 @@ func (x *trial) more(est stat.Estimate) string {
 	}
 	distance, width := math.Abs(est.Value-x.limit), math.Abs(end-est.Value)
 	n := float64(x.cand.counts.judged())
-	if math.IsInf(end, 0) || math.IsNaN(width) || distance == 0 || math.IsInf(distance, 0) {
+	if x.metric.Whole || math.IsInf(end, 0) || math.IsNaN(width) || distance == 0 || math.IsInf(distance, 0) {
 		return ""
 	}
 	ratio := width / distance
@@ -261,8 +261,13 @@ func (x *trial) relative() (Grade, string) {
 	x.change = change{unit: x.Unit, from: limit.yardstick()}
 	x.change.kind, x.limit = changeOf(limit, x.Unit)
 	gap := ""
-	if x.diff = x.against(x.b.est); x.metric.Check != "" && limit.Baseline && x.change.kind == ChangeDifference {
+	switch {
+	case x.ownChange():
+		x.diff, gap = x.wholeChange()
+	case x.metric.Check != "" && !x.metric.Whole && limit.Baseline && x.change.kind == ChangeDifference:
 		x.diff, gap = x.pairedChange()
+	default:
+		x.diff = x.against(x.b.est)
 	}
 	x.Change, x.ChangeIs = &Figure{x.diff}, x.change.kind
 	x.Limit.Change = finite(x.limit)

@@ -438,7 +438,7 @@ func (x *trial) missing() string {
 	case limit.Reference && !x.has:
 		return fmt.Sprintf("the contract registers no reference for %s", registeredKey(need.Quantity, x.Workload))
 	}
-	if x.c.gap != "" {
+	if x.c.gap != "" && !x.ownChange() {
 		x.Shortfall = x.c.more
 		return x.c.gap
 	}
@@ -463,7 +463,7 @@ func (x *trial) missing() string {
 	if !need.Limit.Baseline {
 		return ""
 	}
-	if x.b.gap != "" {
+	if x.b.gap != "" && !x.ownChange() {
 		x.Shortfall = x.b.more
 		return x.b.gap
 	}

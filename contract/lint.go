@@ -236,6 +236,14 @@ func (l *leafLint) check() {
 		return
 	}
 	l.c.Need = need
+	if l.m.Whole && (len(l.t.where) > 0 || l.t.by != "") {
+		key := "where"
+		if len(l.t.where) == 0 {
+			key = "by"
+		}
+		l.sayAt(CodeStranger, key, fmt.Sprintf("%s is of the whole check, and not of some of its cases", l.m.Name), "remove "+key+":, or judge a value of each case")
+		return
+	}
 	scopes = slices.DeleteFunc(scopes, func(p Planned) bool { return !p.meant(l.m, l.t.on) })
 	g := stageOf(l.m.Name)
 	if g != nil && !l.stage(g) {

@@ -116,6 +116,8 @@ func (s *scope) measure(q Quantity, m record.Metric, confidence float64, high bo
 	switch {
 	case s.counts.judged() == 0:
 		r = none(s.empty(), confidence)
+	case m.Whole:
+		return s.whole(m, "", s.counts.Failed, confidence)
 	case m.Check != "" && (q.Stat == "share" || q.Stat == "mean"):
 		return s.checkedMean(m, confidence)
 	case stageOf(m.Name) != nil:

@@ -15,7 +15,7 @@ import (
 
 // Quantity is a statistic of a metric over requests.
 type Quantity struct {
-	Stat   string  `json:"stat"`        // quantile, mean, share, rate, count, max or min
+	Stat   string  `json:"stat"`        // quantile, mean, share, rate, count, max, min, or estimate
 	P      float64 `json:"p,omitempty"` // of a quantile, above 0 and below 1
 	Metric string  `json:"metric"`      // as record.Find knows it
 }
@@ -149,7 +149,7 @@ func ParseNeed(s string) (Need, error) {
 
 const shape = "a need reads STAT(METRIC) CMP LIMIT, as in p99(ttft) <= 800ms or p95(tpot) <= baseline * 1.05"
 
-var stats = []string{"p50", "p90", "p95", "p99", "p99.9", "mean", "share", "rate", "count", "max", "min", "median"}
+var stats = []string{"p50", "p90", "p95", "p99", "p99.9", "mean", "share", "rate", "count", "max", "min", "median", "estimate"}
 
 // aliases are spellings that others use, for hints only.
 var aliases = map[string]string{"avg": "mean", "average": "mean", "percentile": "p99", "sum": "count", "total": "count", "ratio": "share", "proportion": "share", "fraction": "share", "maximum": "max", "minimum": "min", "throughput": "rate"}
@@ -231,7 +231,7 @@ func (p *parser) quantity(n *Need) error {
 
 func (p *parser) statistic(n *Need, word string) error {
 	switch word {
-	case "mean", "share", "rate", "count", "max", "min":
+	case "mean", "share", "rate", "count", "max", "min", "estimate":
 		n.Quantity.Stat = word
 		return nil
 	case "median":
@@ -241,7 +241,7 @@ func (p *parser) statistic(n *Need, word string) error {
 	if rest, ok := strings.CutPrefix(word, "p"); ok && rest != "" && digit(rune(rest[0])) {
 		return p.percentile(n, rest)
 	}
-	hint := "statistics are pNN, mean, share, rate, count, max, min"
+	hint := "statistics are pNN, mean, share, rate, count, max, min, estimate"
 	if better, ok := aliases[strings.ToLower(word)]; ok {
 		hint = fmt.Sprintf("did you mean %s?", better)
 	} else if near, ok := nearest(strings.ToLower(word), stats); ok {
@@ -499,6 +499,14 @@ func (n *Need) bind(m record.Metric) *NeedError {
 // unit returns the unit of the quantity, or what is wrong with it.
 func (q Quantity) unit(m record.Metric) (unit record.Unit, what, hint string) {
 	values := m.Values != nil && !m.Indicator
+	switch {
+	case m.Whole && q.Stat == "estimate":
+		return m.Unit, "", ""
+	case m.Whole:
+		return "", fmt.Sprintf("%s is a number of the whole check %s: it has an estimate, not a %s", m.Name, m.Check, q.stat()), "write estimate(" + m.Name + ")"
+	case q.Stat == "estimate":
+		return "", fmt.Sprintf("%s is not estimated as a whole by a check", m.Name), "write " + usualStat(m) + "(" + m.Name + ")"
+	}
 	switch q.Stat {
 	case "share":
 		if m.Indicator {
@@ -530,6 +538,19 @@ func (q Quantity) unit(m record.Metric) (unit record.Unit, what, hint string) {
 	default:
 		return "", fmt.Sprintf("%s adds up over time: it has a rate, not a %s", m.Name, q.stat()), "write rate(" + m.Name + ")"
 	}
+}
+
+// usualStat is a statistic that fits the metric, for hints.
+func usualStat(m record.Metric) string {
+	switch {
+	case m.Indicator:
+		return "share"
+	case m.Values == nil:
+		return "rate"
+	case m.Check != "":
+		return "mean"
+	}
+	return "p95"
 }
 
 // allowed lists the dimensions in which a limit of each unit is written, and

@@ -17,8 +17,9 @@ type scope struct {
 	cancelled []*record.Record // as planned
 	windows   []record.Window
 	counts    Counts
-	several   bool // records of more than one workload
-	checked   bool // the workload is a check
+	several   bool              // records of more than one workload
+	checked   bool              // the workload is a check
+	estimates []record.Estimate // of the check
 	engine    []record.EngineWindow
 	labelled  bool // only requests with some label
 	lastSeen  record.Instant
@@ -93,6 +94,9 @@ func gather(e Evidence, variant, workload string, labels map[string]string) scop
 		if w.Variant == variant && (w.Workload == only || only == "") {
 			s.windows = append(s.windows, w)
 		}
+	}
+	if c := e.check(only); c != nil {
+		s.estimates = c.Estimates
 	}
 	s.engine, s.labelled = e.heard(variant, only), len(labels) > 0
 	slices.SortFunc(s.windows, func(a, b record.Window) int { return cmp.Compare(a.Start, b.Start) })

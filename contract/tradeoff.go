@@ -129,6 +129,8 @@ func (w *weighing) measure(o *Objective) (x *trial, gap, doubt string) {
 	switch {
 	case x.Change == nil: // it did not come so far
 		return x, fmt.Sprintf("%s: %s", o.Of, why), ""
+	case x.metric.Whole && cmp.Or(x.c.gap, x.b.gap) != "":
+		return x, fmt.Sprintf("%s: %s", o.Of, cmp.Or(x.c.gap, x.b.gap)), ""
 	case !x.c.est.Defined() || !x.b.est.Defined():
 		return x, fmt.Sprintf("%s has no value", o.Of), ""
 	}

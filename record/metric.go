@@ -52,6 +52,9 @@ type Metric struct {
 	// Least and Most bound a check's values, so that missing ones can be counted as
 	// the worst and as the best; equal: there is no bound.
 	Least, Most float64
+	// Whole: a number of the whole check, of which records know nothing. It has an
+	// [Estimate], and no mean.
+	Whole bool
 }
 
 // Exempt returns the name under which a record says that it has, by definition,

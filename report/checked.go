@@ -25,7 +25,7 @@ type Checked struct {
 // declared is what the figures of checks are read by.
 func declared(outcomes []*check.Outcome) (out []contract.Checked) {
 	for _, o := range outcomes {
-		c := contract.Checked{Name: o.Check, Signatures: o.Signatures, Why: o.Why}
+		c := contract.Checked{Name: o.Check, Signatures: o.Signatures, Estimates: o.Estimates, Why: o.Why}
 		for _, v := range o.Values {
 			c.Metrics = append(c.Metrics, v.Metric(o.Check))
 		}
@@ -65,7 +65,10 @@ func (b *builder) checked(o *check.Outcome) Workload {
 	var quantities []contract.Quantity
 	for _, v := range o.Values {
 		q := contract.Quantity{Stat: "mean", Metric: o.Check + "." + v.Name}
-		if v.YesNo {
+		switch {
+		case v.Whole:
+			q.Stat = "estimate"
+		case v.YesNo:
 			q.Stat = "share"
 		}
 		quantities = append(quantities, q)
@@ -105,15 +108,15 @@ func (b *builder) paired(row *Row, o *check.Outcome) {
 		}
 	}
 	statistic := row.Quantity.Stat
-	if row.Change == nil || statistic != "share" && statistic != "mean" {
+	if row.Change == nil || statistic != "share" && statistic != "mean" && statistic != "estimate" {
 		return
 	}
 	e := contract.Evidence{Records: b.records, Checks: b.checks}
-	est, err := contract.CompareChecked(e, row.Quantity.Metric, b.doc.Candidate, b.doc.Baseline, confidence)
+	est, is, err := contract.CompareChecked(e, row.Quantity.Metric, b.doc.Candidate, b.doc.Baseline, confidence)
 	if err != nil {
 		return
 	}
-	c := &Change{Is: contract.ChangeDifference, Figure: contract.Figure{Estimate: est}}
+	c := &Change{Is: is, Figure: contract.Figure{Estimate: est}}
 	b.notes.shown(c, row.Unit, statistic)
 	for _, warning := range est.Warnings {
 		if warning.Code == "gap" || warning.Code == "note" {

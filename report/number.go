@@ -310,7 +310,7 @@ func titled(q contract.Quantity, m record.Metric) string {
 	switch q.Stat {
 	case "quantile":
 		return fmt.Sprintf("%s p%s", name, plain(q.P*100, 5))
-	case "share":
+	case "share", "estimate":
 		return name
 	case "rate":
 		return strings.TrimSuffix(name, " requests") + "/s"
