@@ -18,7 +18,7 @@ const module = "github.com/assay-llm/assay/"
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
 	{"verify", "stat/agree", "stat/anytime", "stat/compare", "stat/diverge", "stat/screen"},
-	{"overlap", "quiz"},
+	{"overlap", "haystack", "quiz"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
 	{"load", "sim", "report", "interop", "judge", "ask", "embed", "capability"},
@@ -56,6 +56,7 @@ var pure = map[string][]string{
 	"corpus":       {"os", "net", "time"},
 	"verify":       {"os", "net", "time"},
 	"overlap":      {"os", "net", "time"},
+	"haystack":     {"os", "net", "time"},
 	"quiz":         {"os", "net", "time"},
 	"workload":     {"os", "net"},
 	"contract":     {"os", "net"},
