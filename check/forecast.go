@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -174,57 +175,146 @@ func (a *asker) timed(ctx context.Context, q *Question) (time.Duration, *Answer,
 }
 
 // reckon makes a forecast of what the sample cost. The time that an endpoint has a
-// question is fitted by the tokens of its prompt and of its answer, and then
-// brought to the mean of the sample of each check; workers questions are under way
-// at a time, perEndpoint at each endpoint. A check whose questions wait for each
-// other, in fewer chains than that, takes longer than is reckoned here.
+// question is fitted by the tokens of its prompt and of its answer, and brought to
+// the mean of the sample of each check; then the checks are played with such times,
+// workers shots at a time and perEndpoint questions at each endpoint. A check whose
+// questions wait for each other, in fewer chains than that, takes longer.
 func reckon(h *rehearsal, answered []timed, workers, perEndpoint int) Forecast {
-	var (
-		f                Forecast
-		seconds, squared float64
-		byPeer           = make(map[string]float64) // seconds
-	)
-	f.Sampled = int64(len(answered))
+	f := Forecast{Sampled: int64(len(answered))}
 	fits := make(map[string][]float64)
+	var checks []string
 	for _, p := range h.parts {
 		if fits[p.peer] == nil {
 			fits[p.peer] = fit(answered, p.peer)
 		}
+		if !slices.Contains(checks, p.check) {
+			checks = append(checks, p.check)
+		}
 	}
-	for _, p := range h.parts {
-		k := of(answered, func(t timed) bool { return t.part == p })
-		if len(k) == 0 {
-			k = of(answered, func(t timed) bool { return t.part.peer == p.peer })
-		}
-		part := ForecastPart{Check: p.check, Endpoint: p.peer, Requests: int64(p.size()), PromptTokens: (p.bytes + 3) / 4, OutputTokens: p.limits, OutputLimit: p.limits}
-		if len(k) > 0 {
-			perByte, output := ratio(k, func(t timed) (float64, float64) { return t.prompt, float64(t.bytes) }), mean(k, func(t timed) float64 { return t.output })
-			part.PromptTokens = int64(math.Round(perByte * float64(p.bytes)))
-			part.OutputTokens = min(int64(math.Round(output*float64(p.size()))), p.limits)
-			c := fits[p.peer]
-			left := float64(p.size() - len(of(answered, func(t timed) bool { return t.part == p })))
-			each := predicted(c, float64(part.PromptTokens)/float64(p.size()), output)
-			known, guess := mean(k, func(t timed) float64 { return t.busy }), mean(k, func(t timed) float64 { return predicted(c, t.prompt, t.output) })
-			if guess > 0 {
-				each *= min(3, max(1./3, known/guess))
+	rng := rand.New(rand.NewPCG(h.seed, 1)) //nolint:gosec // it has to be repeatable
+	var seconds, squared float64
+	for _, name := range checks {
+		var queues [][]float64 // of each endpoint, the times of what is left to ask
+		for _, p := range h.parts {
+			if p.check != name {
+				continue
 			}
-			seconds += left * each
-			byPeer[p.peer] += left * each
-			scatter := mean(k, func(t timed) float64 { e := t.busy - predicted(c, t.prompt, t.output); return e * e })
-			squared += left * left * scatter / float64(len(k))
+			part, left, variance := p.reckon(answered, fits[p.peer], rng)
+			f.add(part)
+			queues = append(queues, left)
+			squared += variance
 		}
-		f.add(part)
+		seconds += makespan(queues, workers, perEndpoint, rng)
 	}
 	if len(answered) > 0 {
-		// All places are taken, or the slowest endpoint has all that it may have.
-		seconds /= float64(workers)
-		for _, s := range byPeer {
-			seconds = max(seconds, s/float64(perEndpoint))
-		}
 		f.Time = time.Duration(seconds * float64(time.Second))
 		f.Spread = time.Duration(2 * math.Sqrt(squared) / float64(workers) * float64(time.Second))
 	}
 	return f
+}
+
+// reckon reckons one part: its tokens, the seconds that each question that is left
+// may take, and the variance of their sum.
+func (p *rehearsed) reckon(answered []timed, c []float64, rng *rand.Rand) (part ForecastPart, left []float64, variance float64) {
+	part = ForecastPart{Check: p.check, Endpoint: p.peer, Requests: int64(p.size()), PromptTokens: (p.bytes + 3) / 4, OutputTokens: p.limits, OutputLimit: p.limits}
+	own := of(answered, func(t timed) bool { return t.part == p })
+	k := own
+	if len(k) == 0 {
+		k = of(answered, func(t timed) bool { return t.part.peer == p.peer })
+	}
+	if len(k) == 0 {
+		return part, nil, 0
+	}
+	perByte := ratio(k, func(t timed) (float64, float64) { return t.prompt, float64(t.bytes) })
+	output := mean(k, func(t timed) float64 { return t.output })
+	part.PromptTokens = int64(math.Round(perByte * float64(p.bytes)))
+	part.OutputTokens = min(int64(math.Round(output*float64(p.size()))), p.limits)
+	each := predicted(c, float64(part.PromptTokens)/float64(p.size()), output)
+	guess := mean(k, func(t timed) float64 { return predicted(c, t.prompt, t.output) })
+	if known := mean(k, func(t timed) float64 { return t.busy }); guess > 0 {
+		each *= min(3, max(1./3, known/guess))
+	}
+	n := p.size() - len(own)
+	for range n {
+		t := k[rng.IntN(len(k))]
+		scale := 1.0
+		if guess := predicted(c, t.prompt, t.output); guess > 0 {
+			scale = t.busy / guess
+		}
+		left = append(left, each*scale)
+	}
+	if sum := total(left); sum > 0 { // the scatter of single answers must not move the mean of a few
+		for i := range left {
+			left[i] *= each * float64(n) / sum
+		}
+	}
+	scatter := mean(k, func(t timed) float64 { e := t.busy - predicted(c, t.prompt, t.output); return e * e })
+	return part, left, float64(n) * float64(n) * scatter / float64(len(k))
+}
+
+func total(xs []float64) (sum float64) {
+	for _, x := range xs {
+		sum += x
+	}
+	return sum
+}
+
+// makespan plays a check: shot i asks every endpoint its question i, one right after
+// the other in any order, and some shots are under way at a time.
+func makespan(queues [][]float64, workers, perEndpoint int, rng *rand.Rand) float64 {
+	shots := 0
+	for _, q := range queues {
+		shots = max(shots, len(q))
+	}
+	type worker struct {
+		shot, asked int
+		order       []int
+	}
+	at := make([]float64, max(1, min(workers, shots))) // when each worker asks next
+	under := make([]worker, len(at))
+	slots := make([][]float64, len(queues))
+	for e := range slots {
+		slots[e] = make([]float64, perEndpoint)
+	}
+	next, end := 0, 0.0
+	begin := func(w int) {
+		under[w] = worker{shot: next, order: rng.Perm(len(queues))}
+		next++
+	}
+	for w := range under {
+		begin(w)
+	}
+	for { // questions reach the endpoints in the order of time
+		w := least(at)
+		if under[w].asked == len(queues) {
+			begin(w)
+		}
+		u := &under[w]
+		if u.shot >= shots {
+			if at[w] = math.Inf(1); math.IsInf(at[least(at)], 1) {
+				return end
+			}
+			continue
+		}
+		e := u.order[u.asked]
+		u.asked++
+		if u.shot < len(queues[e]) {
+			s := least(slots[e])
+			at[w] = max(at[w], slots[e][s]) + queues[e][u.shot]
+			slots[e][s] = at[w]
+			end = max(end, at[w])
+		}
+	}
+}
+
+// least is the index of the smallest number.
+func least(xs []float64) (at int) {
+	for i, x := range xs {
+		if x < xs[at] {
+			at = i
+		}
+	}
+	return at
 }
 
 func of(answered []timed, keep func(timed) bool) (out []timed) {

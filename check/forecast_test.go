@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -148,3 +150,23 @@ type broken struct{}
 
 func (broken) Recall(string) (*Answer, bool, error) { return nil, false, errors.New("asked") }
 func (broken) Save(string, string, *Answer) error   { return errors.New("saved") }
+
+func TestMakespan(t *testing.T) {
+	ones := func(n int) []float64 { return slices.Repeat([]float64{1}, n) }
+	for _, c := range []struct {
+		queues               [][]float64
+		workers, perEndpoint int
+		least, most          float64 // the order is drawn
+	}{
+		{nil, 4, 2, 0, 0},
+		{[][]float64{ones(10)}, 1, 1, 10, 10},
+		{[][]float64{ones(10)}, 4, 4, 3, 3},                 // the last round is not full
+		{[][]float64{ones(100), ones(100)}, 2, 1, 100, 160}, // two endpoints: now and then one waits for the other
+		{[][]float64{ones(4), {5, 5, 5, 5}}, 2, 1, 20, 24},  // the slower endpoint holds all up
+		{[][]float64{ones(8), ones(2)}, 8, 8, 2, 2},         // fewer questions for one of them
+	} {
+		if got := makespan(c.queues, c.workers, c.perEndpoint, rand.New(rand.NewPCG(1, 1))); got < c.least || got > c.most {
+			t.Errorf("%v with %d workers, %d an endpoint: %v, want %v to %v", c.queues, c.workers, c.perEndpoint, got, c.least, c.most)
+		}
+	}
+}
