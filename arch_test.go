@@ -17,7 +17,7 @@ const module = "github.com/assay-llm/assay/"
 // commit of its own, and say why.
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
-	{"verify", "stat/agree", "stat/anytime", "stat/compare", "stat/diverge", "stat/screen"},
+	{"verify", "perturb", "stat/agree", "stat/anytime", "stat/compare", "stat/diverge", "stat/screen"},
 	{"overlap", "haystack", "quiz"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
@@ -55,6 +55,7 @@ var pure = map[string][]string{
 	"stat/screen":  {"os", "net", "time"},
 	"corpus":       {"os", "net", "time"},
 	"verify":       {"os", "net", "time"},
+	"perturb":      {"os", "net", "time"},
 	"overlap":      {"os", "net", "time"},
 	"haystack":     {"os", "net", "time"},
 	"quiz":         {"os", "net", "time"},

@@ -31,7 +31,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	const cases = "../../examples/score/cases.jsonl:"
-	for _, args := range [][]string{{"version", "--json"}, {"contract", "lint", dir + "/c.yaml", "--json"}, {"contract", "test", "../../examples/live/test.yaml", "--json"}, {"contract", "test", "../../examples/joint/test.yaml", "--json"}, {"contract", "presets", "seed-compat", "--json"}, {"doctor", "--no-load", "--json"}, {"judge", "calibrate", "../../examples/judge/labels.csv", "--json"}, {"score", cases + "candidate", cases + "reference", "--baseline", cases + "baseline", "--json"}} {
+	for _, args := range [][]string{{"version", "--json"}, {"contract", "lint", dir + "/c.yaml", "--json"}, {"contract", "test", "../../examples/live/test.yaml", "--json"}, {"contract", "test", "../../examples/joint/test.yaml", "--json"}, {"contract", "presets", "seed-compat", "--json"}, {"doctor", "--no-load", "--json"}, {"judge", "calibrate", "../../examples/judge/labels.csv", "--json"}, {"score", cases + "candidate", cases + "reference", "--baseline", cases + "baseline", "--json"}, {"perturb", "../../examples/quality/numbers.jsonl", "--sample", "1", "--json"}} {
 		var out strings.Builder
 		run(t.Context(), args, nil, &out, new(strings.Builder), os.Getenv)
 		documents = append(documents, []byte(out.String()))
