@@ -141,6 +141,10 @@ gate-rates: ## measure the error rates of whole suites anew; fifteen minutes
 planted-faults: ## plant faults into models anew and count how often checks find them
 	go run ./scripts/planted -o docs/planted-faults.md
 
+.PHONY: originals
+originals: ## measure published forms beside ours anew; two minutes
+	go run ./scripts/originals -o docs/originals.md
+
 .PHONY: lint
 lint: ## a stricter linter than CI asks for; built on its first run
 	go tool -modfile=tools/golangci-lint/go.mod golangci-lint run

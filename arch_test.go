@@ -24,7 +24,7 @@ var floors = [][]string{
 	{"load", "sim", "report", "interop", "judge", "ask", "embed", "capability"},
 	{"dimension"},
 	{"bench", "audit", "notify"},
-	{"cmd/assay", "scripts/bench-client", "scripts/errorrates", "scripts/gaterates", "scripts/overlap", "scripts/planted"},
+	{"cmd/assay", "scripts/bench-client", "scripts/errorrates", "scripts/gaterates", "scripts/originals", "scripts/overlap", "scripts/planted"},
 }
 
 // quarantine maps a dependency to the only packages that may import it, and why.

@@ -321,3 +321,27 @@ func BenchmarkMiniLM(b *testing.B) {
 		}
 	}
 }
+
+// What is published as a calibration changes no cosine.
+func TestOverNormChangesNoCosine(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	draw := func() []float32 {
+		v := make([]float32, 64)
+		for i := range v {
+			v[i] = float32(r.NormFloat64())
+		}
+		return v
+	}
+	for range 50 {
+		a, b, power := draw(), draw(), 3*r.Float64()
+		if before, after := Cosine(a, b), Cosine(OverNorm(a, power), b); math.Abs(before-after) > 1e-6 {
+			t.Errorf("power %v: a cosine of %v becomes %v", power, before, after)
+		}
+	}
+	if v := OverNorm([]float32{3, 4}, 1); math.Abs(float64(v[0])-0.6) > 1e-7 || math.Abs(float64(v[1])-0.8) > 1e-7 {
+		t.Errorf("a vector of length 5 becomes %v", v)
+	}
+	if v := OverNorm([]float32{0, 0}, 1); v[0] != 0 || v[1] != 0 {
+		t.Errorf("a vector of zeros becomes %v", v)
+	}
+}

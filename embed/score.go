@@ -192,3 +192,26 @@ func Cosine(a, b []float32) float64 {
 	}
 	return max(-1, min(1, dot/math.Sqrt(aa*bb)))
 }
+
+// OverNorm divides a vector by a power of its length, as published for the
+// calibration of retrieval: v/‖v‖^power, where 1 makes its length 1.
+//
+// It is here to be compared with. A cosine does not see it at all; only an index
+// that ranks by dot products does, and only where the vectors of documents are
+// divided: a query's own length changes no order. [Calibrate] makes scores of
+// different embedders comparable.
+func OverNorm(v []float32, power float64) []float32 {
+	var squares float64
+	for _, x := range v {
+		squares += float64(x) * float64(x)
+	}
+	out := make([]float32, len(v))
+	if squares == 0 {
+		return out
+	}
+	by := math.Pow(squares, -power/2)
+	for i, x := range v {
+		out[i] = float32(float64(x) * by)
+	}
+	return out
+}

@@ -23,6 +23,22 @@ func (d Distance) Root() float64 { return math.Sqrt(d.JS / math.Ln2) }
 // greatest value, and is far from 0 for samples of one distribution.
 func (d Distance) Composite() float64 { return 1 - d.Cosine + d.Reverse }
 
+// LogCosine is the cosine of the angle between the logarithms of the probabilities
+// in two distributions over the same outcomes, all above 0, as published with
+// thresholds of 0.87 and 0.82.
+//
+// It is here to be compared with. Nearly all logarithms are about −10, whatever
+// the distribution: of two that have nothing in common, over 32,000 tokens, it is
+// 0.96 and no threshold fires. The cosine of the probabilities is then 0.003.
+func LogCosine(p, q []float64) float64 {
+	pp, qq, pq := 0.0, 0.0, 0.0
+	for i := range p {
+		a, b := math.Log(p[i]), math.Log(q[i])
+		pp, qq, pq = pp+a*a, qq+b*b, pq+a*b
+	}
+	return pq / math.Sqrt(pp*qq)
+}
+
 // Between compares two distributions over the same outcomes. Each sums to 1.
 func Between(p, q []float64) (Distance, error) {
 	if len(p) != len(q) || len(p) == 0 {

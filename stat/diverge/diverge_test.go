@@ -335,3 +335,24 @@ func TestHammingOfNothing(t *testing.T) {
 		t.Errorf("p is at most 0.05 in %d of %d", small, seeds)
 	}
 }
+
+// The cosine of logarithms is near 1 for distributions that have nothing in common.
+func TestLogCosineAsPublished(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 1))
+	draw := func() []float64 {
+		x := make([]float64, 32_000)
+		for i := range x {
+			x[i] = 3 * r.NormFloat64()
+		}
+		return softmax(x)
+	}
+	p, q := draw(), draw()
+	d, err := Between(p, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := LogCosine(p, q); c < 0.95 || c > 0.97 || d.Cosine > 0.02 || d.KL < 7 {
+		t.Errorf("of logarithms %v, of probabilities %v, KL %v", c, d.Cosine, d.KL)
+	}
+	near(t, "of a distribution and itself", LogCosine(p, p), 1)
+}
