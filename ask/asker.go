@@ -21,9 +21,11 @@ const maxAnswer = 32 << 20
 // Asker asks one endpoint. It is safe for concurrent use. Close it after use.
 type Asker struct {
 	client *llm.Client
+	scorer *llm.Client // of the completions API, which scores prompts; nil: the server has none
 	api    string
 	epoch  time.Time
 	number atomic.Int64
+	way    atomic.Int32 // of scoring, which worked last
 	name   string
 }
 
@@ -41,14 +43,28 @@ func New(name string, t llm.Target) (*Asker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", name, err)
 	}
-	return &Asker{client: c, api: t.API, epoch: time.Now(), name: name}, nil
+	a := &Asker{client: c, api: t.API, epoch: time.Now(), name: name}
+	if a.openAI() {
+		if a.scorer, err = newScorer(t); err != nil {
+			return nil, errors.Join(fmt.Errorf("asking %s: %w", name, err), c.Close())
+		}
+	}
+	return a, nil
 }
 
 // Close closes the connections.
-func (a *Asker) Close() error { return a.client.Close() }
+func (a *Asker) Close() error {
+	if a.scorer != nil {
+		return errors.Join(a.client.Close(), a.scorer.Close())
+	}
+	return a.client.Close()
+}
 
 // Ask sends the question once. The error is that the context ended.
 func (a *Asker) Ask(ctx context.Context, q *check.Question) (*check.Answer, error) {
+	if q.Score {
+		return a.score(ctx, q)
+	}
 	req, err := a.request(q)
 	if err != nil {
 		return &check.Answer{Outcome: record.ClientFault, Detail: err.Error()}, nil

@@ -13,6 +13,12 @@
 // there, the answer has none at all: an average over those that are left would be
 // of other tokens.
 //
+// A prompt is scored by the completions API of the same server, whatever API the
+// target names, since a chat's template would stand in between. There are two
+// ways to ask for it, of which the asker finds out the one that works: echo with
+// logprobs, and vLLM's prompt_logprobs. Tokens are placed by their texts, which have
+// to make up the prompt; what a server adds before or behind it is left out.
+//
 // An [Embedder] sends texts in batches and returns their vectors, or an error.
 //
 // Neither tries anything again, counts or remembers: the driver of package check

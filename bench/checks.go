@@ -90,7 +90,7 @@ func (r *run) foresee(ctx context.Context, c check.Config) error {
 // asking is what the checks of the suite need to run. What it opens it adds to open.
 func (r *run) asking(ctx context.Context, open *[]io.Closer) (check.Config, error) {
 	c := check.Config{
-		Seed: r.manifest.Seed, Sets: r.suite.sets, Files: r.suite.files, Progress: r.progress(),
+		Seed: r.manifest.Seed, Salt: r.manifest.Salt, Sets: r.suite.sets, Files: r.suite.files, Progress: r.progress(),
 		PerEndpoint: r.suite.Asking.PerEndpoint, Overall: r.suite.Asking.Overall,
 		Budget: check.Budget{Tokens: int64(r.suite.Asking.Budget.Tokens), Money: r.suite.Asking.Budget.Money},
 	}

@@ -36,6 +36,7 @@ type Question struct {
 	Stop        []string
 	TopLogprobs int             // alternatives wanted at each token; 0: no log-probabilities at all
 	Schema      json.RawMessage // JSON Schema that the answer has to obey; nil: free text
+	Score       bool            // log-probabilities of the prompt's own tokens, of which TopLogprobs are then the alternatives; see Answer.Scored
 	Replicate   int             // which repetition of an otherwise equal question, from 0; equal questions of different replicates are asked anew
 }
 
@@ -48,6 +49,7 @@ type Answer struct {
 	Refusal string // what the API's own refusal field says; "": it is not used
 	Finish  string // why the answer ended: stop, length, content_filter …
 	Tokens  []Token
+	Scored  []Scored     // of a Question with Score: the prompt's tokens, in order, without those that have no log-probability, such as the first; nil: none came
 	Prompt  record.Count // tokens, as the server counts them
 	Output  record.Count
 	Retries int // how often it was asked for in vain before
@@ -85,6 +87,13 @@ type Token struct {
 	Text    string
 	Logprob float64 // natural logarithm
 	Top     []Alternative
+}
+
+// Scored is a token of a prompt with its log-probability after all that stands
+// before it.
+type Scored struct {
+	At int // where its text begins in Question.Prompt, in bytes
+	Token
 }
 
 // Alternative is a token that could have come instead, or the one that came.

@@ -35,6 +35,9 @@ func Key(endpoint string, q *Question) string {
 	k.number(uint64(q.TopLogprobs))
 	k.text(string(q.Schema))
 	k.number(uint64(q.Replicate))
+	if q.Score {
+		k.text("score") // at the end, so that other questions keep the keys that they had
+	}
 	return hex.EncodeToString(k.h.Sum(nil))
 }
 

@@ -24,6 +24,7 @@ type Pass struct {
 	Config   any        // decoded; of the type that Check.Config returns
 	Variants []*Subject // whom to ask, the baseline first if there is one
 	Seed     uint64     // of the run
+	Salt     string     // of the run: a text that no earlier run has, to stand before prompts that no cache shall know; "": none is wanted
 
 	// Rehearsal: the answers are made up, and nothing but what is asked counts. A
 	// check may leave out what costs it time.

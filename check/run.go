@@ -24,6 +24,7 @@ type Config struct {
 	Checks   []Declared
 	Variants []Variant
 	Seed     uint64
+	Salt     string                 // of the run, put where no cache of an earlier run shall help; "": none
 	Sets     map[string]*corpus.Set // by the file of their SetRef
 	Files    map[FileRef][]byte     // what is in the files that configurations name
 

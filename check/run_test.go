@@ -503,6 +503,7 @@ func TestKeysTellQuestionsApart(t *testing.T) {
 		{Stop: []string{""}},
 		{Stop: []string{"", ""}},
 		{TopLogprobs: 1},
+		{Score: true},
 		{Schema: json.RawMessage("{}")},
 		{Replicate: 1},
 		{Replicate: 2},

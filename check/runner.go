@@ -93,7 +93,7 @@ func (r *runner) workers() int {
 
 func (r *runner) pass(d Declared) *Pass {
 	p := &Pass{
-		Config: d.Config, Seed: r.c.Seed, Rehearsal: r.rehearsal, check: d.Check, run: r, bill: &bill{by: make(map[string]*Spending)},
+		Config: d.Config, Seed: r.c.Seed, Salt: r.c.Salt, Rehearsal: r.rehearsal, check: d.Check, run: r, bill: &bill{by: make(map[string]*Spending)},
 		declared: make(map[string]Value), signs: make(map[string]Signature), used: make(map[string]bool), judges: make(map[string]bool),
 	}
 	for _, v := range r.c.Variants {
