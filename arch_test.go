@@ -17,7 +17,7 @@ const module = "github.com/assay-llm/assay/"
 // commit of its own, and say why.
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
-	{"verify", "perturb", "stat/agree", "stat/anytime", "stat/compare", "stat/diverge", "stat/screen"},
+	{"lock", "verify", "perturb", "stat/agree", "stat/anytime", "stat/compare", "stat/diverge", "stat/screen"},
 	{"overlap", "haystack", "quiz"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
@@ -54,6 +54,7 @@ var pure = map[string][]string{
 	"stat/diverge": {"os", "net", "time"},
 	"stat/screen":  {"os", "net", "time"},
 	"corpus":       {"os", "net", "time"},
+	"lock":         {"os", "net", "time"},
 	"verify":       {"os", "net", "time"},
 	"perturb":      {"os", "net", "time"},
 	"overlap":      {"os", "net", "time"},
