@@ -35,6 +35,9 @@
 //   - Capability: what an endpoint was seen to do, such as to honour a seed.
 //   - Run: a directory: manifest (all that is needed to repeat it), records,
 //     verdict, report.
+//   - Lock, Fact: what a run depends on, written down or fixed beforehand; one thing
+//     of it, which has a value or the reason why it is not known. Two locks are
+//     identical, equivalent, comparable with correction, or not comparable.
 //   - Capacity, Probe: the rates between which a service stops bearing its load,
 //     as a search finds them; one run of that search, at one rate.
 //   - Block: a stretch of the plan that one variant serves alone; the blocks of

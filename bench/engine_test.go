@@ -69,10 +69,10 @@ func wantEngine(t *testing.T) {
 }
 
 // runEngine serves the weights of a file with a context of so many tokens until
-// the test ends, and returns the server's URL.
-func runEngine(t *testing.T, model string, context int) string {
+// the test ends, and returns the server's URL. template is a file of a chat template.
+func runEngine(t *testing.T, model string, context int, template ...string) string {
 	t.Helper()
-	cmd := exec.Command("../scripts/engine/run.sh", model, "0", "4", strconv.Itoa(context))
+	cmd := exec.Command("../scripts/engine/run.sh", append([]string{model, "0", "4", strconv.Itoa(context)}, template...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	in, err := cmd.StdinPipe()

@@ -25,15 +25,19 @@ import (
 )
 
 // About is what a suite or a user says of a variant, beyond what can be measured:
-// which baselines it may be compared with.
+// which baselines it may be compared with, and where the files lie that it is made of.
 type About struct {
 	Family    string `yaml:"family" doc:"family of the model, such as llama-3.1-8b; the model's name if left out"`
 	Precision string `yaml:"precision" doc:"of its weights, such as bf16 or fp8"`
 	Engine    string `yaml:"engine" doc:"with its version, such as vllm 0.9.2; what its metrics say if left out"`
 	Hardware  string `yaml:"hardware" doc:"class of the machine that serves, such as h100-sxm x2"`
+	Weights   string `yaml:"weights" doc:"file or folder of the weights it serves, on this machine: their digest stands in the lock; see docs/reproducibility.md"`
+	Tokenizer string `yaml:"tokenizer" doc:"file of its tokenizer, such as tokenizer.json, for its digest in the lock"`
+	Template  string `yaml:"template" doc:"file of its chat template, for its digest in the lock"`
+	Image     string `yaml:"image" doc:"digest of its container image, such as sha256:9f86…, for the lock"`
 }
 
-// info is what the manifest keeps; nil: nothing was said.
+// info is what the manifest keeps for the key of a baseline; nil: nothing was said.
 func (a About) info() map[string]string {
 	out := map[string]string{"family": a.Family, "precision": a.Precision, "engine": a.Engine, "hardware": a.Hardware}
 	maps.DeleteFunc(out, func(_, v string) bool { return v == "" })

@@ -20,6 +20,7 @@ import (
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/llm"
 	"github.com/assay-llm/assay/load"
+	"github.com/assay-llm/assay/lock"
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/workload"
 )
@@ -36,6 +37,7 @@ type Options struct {
 	Calibrator *Calibrator // of the client's ceiling; nil: nobody measures it
 	Registry   string      // address of the registry of baselines, instead of the suite's; "": the suite's, if it has one
 	Force      bool        // send what this host is not known to carry; the certificate decides
+	Lock       *Held       // what the run is held to; nil: to nothing
 
 	// Capabilities tells what an endpoint was seen to do; nil: nobody knows. It is
 	// asked of variants that a check wants something of, and of judges.
@@ -117,6 +119,7 @@ type run struct {
 	length   time.Duration
 	registry baseline.Address // where the suite has a registry
 	past     *past            // nil: the run is not one that is resumed
+	facts    *lock.Lock       // what the run depends on
 	unmarked bool             // a checkpoint failed, and the reader was told
 }
 
@@ -167,6 +170,28 @@ func (r *run) execute(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer load.Slack()()
+	var result *Result
+	err := r.connected(ctx, func() error {
+		if err := r.depend(ctx); err != nil {
+			return err
+		}
+		var err error
+		if r.past != nil {
+			err = r.rejoin()
+		} else if err = r.open(); err == nil {
+			err = r.keepFacts()
+		}
+		if err != nil {
+			return err
+		}
+		result, err = r.measure(ctx)
+		return err
+	})
+	return result, err
+}
+
+// connected calls do while every variant can be asked.
+func (r *run) connected(ctx context.Context, do func() error) error {
 	engines, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits, err := r.connect(ctx, engines)
 	defer func() {
@@ -183,16 +208,9 @@ func (r *run) execute(ctx context.Context) (*Result, error) {
 		}
 	}()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	open := r.open
-	if r.past != nil {
-		open = r.rejoin
-	}
-	if err := open(); err != nil {
-		return nil, err
-	}
-	return r.measure(ctx)
+	return do()
 }
 
 // prepare fixes what is random and makes every plan, so that a wrong suite fails
@@ -208,6 +226,8 @@ func (r *run) prepare() error {
 	}
 	if r.opts.Seed != nil {
 		seed = *r.opts.Seed
+	} else if s.Seed == nil {
+		seed = r.opts.Lock.seed(seed)
 	}
 	salt := freshSalt()
 	if r.opts.Salt != nil {

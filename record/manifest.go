@@ -41,6 +41,14 @@ type Manifest struct {
 	Engines   []EngineSide      `json:"engine_side,omitempty"`
 	Caches    []CacheProof      `json:"cache_proofs,omitempty"`
 	Foreseen  *Foreseen         `json:"foreseen,omitempty"` // what the checks were expected to cost; null: there are none, or nobody reckoned
+	Lock      *LockInfo         `json:"lock,omitempty"`     // what the run depends on; null: nobody wrote it down
+}
+
+// LockInfo says where it is written what a run depends on, and whether it was held to it.
+type LockInfo struct {
+	Digest  string   `json:"digest"`            // of lock.yaml in the run directory, without what is volatile
+	Held    string   `json:"held,omitempty"`    // the file that the run was held to before anything was sent; "": to none
+	Unknown []string `json:"unknown,omitempty"` // what matters and could not be learnt
 }
 
 // Foreseen is what the checks of a run were expected to cost, told before they

@@ -58,6 +58,7 @@ type Run struct {
 	Gaps      []record.Gap     `json:"gaps,omitempty"`     // between a stop and the resumption
 	Foreseen  *record.Foreseen `json:"foreseen,omitempty"` // what the checks were expected to cost
 	Stops     []record.Stop    `json:"stops,omitempty"`    // workloads that ended before their plan was done, since they were decided
+	Lock      *record.LockInfo `json:"lock,omitempty"`     // what the run depends on
 }
 
 // Workload is what was measured on one workload.
@@ -163,7 +164,7 @@ func Build(m *record.Manifest, records []record.Record, v *contract.Verdict, out
 		Schema: Schema,
 		Run: Run{
 			ID: m.ID, Name: m.Name, Assay: m.Assay, Seed: m.Seed, Salt: m.Salt, Start: m.Start, Elapsed: m.Elapsed,
-			State: m.State, SuiteFile: m.SuiteFile, Digest: m.Digest, Gaps: m.Gaps, Stops: m.Stops, Foreseen: m.Foreseen,
+			State: m.State, SuiteFile: m.SuiteFile, Digest: m.Digest, Gaps: m.Gaps, Stops: m.Stops, Foreseen: m.Foreseen, Lock: m.Lock,
 		},
 		Verdict: v, Ledger: m.Ledger, Host: m.Host, Notes: slices.Concat(gapNotes(m, records), stopNotes(m, v), foreseenNotes(m), m.Notes), Suite: m.Suite,
 	}

@@ -197,6 +197,11 @@ func facts(d *Document) []fact {
 	add("salt", orElse(r.Salt, "none: prompts unsalted"))
 	add("suite", r.SuiteFile)
 	add("suite digest", r.Digest)
+	if l := r.Lock; l != nil {
+		add("depends on", l.Digest)
+		add("held to", l.Held)
+		add("not known", strings.Join(l.Unknown, ", "))
+	}
 	add("assay", r.Assay)
 	return out
 }

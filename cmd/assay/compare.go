@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assay-llm/assay/bench"
+	"github.com/assay-llm/assay/lock"
 	"github.com/assay-llm/assay/report"
 )
 
@@ -19,7 +20,8 @@ func newCompare(c *console) *cobra.Command {
 		Long: `Compare shows two sides metric by metric, with intervals, and what difference the
 records could have shown at all. With one run it compares the run's baseline
 with its candidate; with two runs, the candidate of each (or its only variant).
-It judges nothing: a contract does that.`,
+It judges nothing: a contract does that. When two runs do not depend on the same
+things, beyond what differs between versions of a service, it says so: see assay diff.`,
 		Example: "  assay compare runs/ID\n  assay compare runs/OLD runs/NEW\n  assay compare runs/ID:baseline runs/ID:candidate",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 {
@@ -35,6 +37,7 @@ It judges nothing: a contract does that.`,
 			if asJSON {
 				format = "json"
 			}
+			c.comparable(args)
 			compared := report.Compare(a, b)
 			switch format {
 			case "text":
@@ -54,6 +57,38 @@ It judges nothing: a contract does that.`,
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or markdown")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json (assay.comparison/1)")
 	return cmd
+}
+
+// versions are the facts by which one version of a service differs from another.
+var versions = []string{"engine", "weights", "model", "image"}
+
+// comparable warns when two runs cannot be compared as they are.
+func (c *console) comparable(args []string) {
+	if len(args) < 2 || runOf(args[0]) == runOf(args[1]) {
+		return // the variants of one run took turns under the same conditions
+	}
+	a, err := depends(args[0])
+	if err == nil {
+		var b *lock.Lock
+		if b, err = depends(args[1]); err == nil {
+			d := lock.Compare(a, b, versions...)
+			if d.Class > lock.Equivalent {
+				c.notice("warning: the two runs are %s: %s\n  hint: assay diff %s %s says more", d.Class, d.Reason, args[0], args[1])
+			} else if n := len(d.Unknown); n > 0 {
+				c.notice("whether the two runs can be compared is not certain: %s\n  hint: assay diff %s %s says more", d.Reason, args[0], args[1])
+			}
+			return
+		}
+	}
+	c.notice("whether the two runs can be compared is not known: %s", strings.ReplaceAll(err.Error(), "\n  hint:", ";"))
+}
+
+// runOf is the directory of RUN or RUN:VARIANT.
+func runOf(arg string) string {
+	if i := strings.LastIndexByte(arg, ':'); i > 1 {
+		return arg[:i]
+	}
+	return arg
 }
 
 // sides opens what the arguments name.

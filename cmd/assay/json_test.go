@@ -36,6 +36,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		run(t.Context(), args, nil, &out, new(strings.Builder), os.Getenv)
 		documents = append(documents, []byte(out.String()))
 	}
+	documents = append(documents, lockDocuments(t, dir)...)
 	for _, b := range documents {
 		var top map[string]any
 		if err := json.Unmarshal(b, &top); err != nil {
@@ -65,4 +66,35 @@ func undocumented(t *testing.T, path string, x any, page string) {
 			}
 		}
 	}
+}
+
+// lockDocuments are those of assay lock, whose parts hold data, and of assay diff.
+func lockDocuments(t *testing.T, dir string) (documents [][]byte) {
+	t.Helper()
+	for _, side := range []string{"a", "b"} {
+		text := "version: 1\nsuite: s\nvariants: {candidate: {model: " + side + ", engine: {unknown: why}}}\n"
+		if err := os.WriteFile(dir+"/"+side+".lock", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	run(t.Context(), []string{"diff", dir + "/a.lock", dir + "/b.lock", "--json"}, nil, &out, new(strings.Builder), os.Getenv)
+	documents = append(documents, []byte(out.String()))
+	out.Reset()
+	run(t.Context(), []string{"lock", "../../examples/quickstart/suite.yaml", "-o", dir + "/s.lock", "--json"}, nil, &out, new(strings.Builder), os.Getenv)
+	var parts map[string]any
+	if err := json.Unmarshal([]byte(out.String()), &parts); err != nil {
+		t.Fatalf("%v: %.100s", err, out.String())
+	}
+	for _, name := range []string{"program", "test", "seeds", "data", "variants", "client", "volatile"} {
+		if _, ok := parts[name]; !ok {
+			t.Errorf("the lock has no part %s", name)
+		}
+		parts[name] = nil
+	}
+	text, err := json.Marshal(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(documents, text)
 }

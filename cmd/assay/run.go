@@ -21,7 +21,8 @@ type runFlags struct {
 	quiet bool
 	force bool
 
-	registry string // of run only
+	registry string      // of run only
+	lock     *bench.Held // of run only
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
@@ -34,7 +35,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 }
 
 func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
-	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice, Calibrator: c.calibrator(f.runs), Force: f.force, Registry: f.registry, Capabilities: c.capable}
+	o := bench.Options{Runs: f.runs, Getenv: c.getenv, Watch: new(bench.Watch), Notice: c.notice, Calibrator: c.calibrator(f.runs), Force: f.force, Registry: f.registry, Capabilities: c.capable, Lock: f.lock}
 	o.Calibrator.Say = nil
 	if cmd.Flags().Changed("seed") {
 		o.Seed = &f.seed
@@ -48,7 +49,8 @@ func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
 func newRun(c *console) *cobra.Command {
 	var f runFlags
 	var resume string
-	var early bool
+	var early, locked bool
+	var lockFile string
 	cmd := &cobra.Command{
 		Use:   "run SUITE",
 		Short: "Run a suite: load, contract, verdict, report",
@@ -62,6 +64,9 @@ plan, in the same directory. Suite, contract and targets must be as they were.
 With --stop-early, or stop: early in the suite, it looks at the evidence while the
 run goes on, and stops as soon as the contract is decided, at no cost in error rate.
 
+With --locked it refuses to send anything when what the run depends on is not what the
+lock file says: see assay lock.
+
 With --registry, or registry: in the suite, the run is also held against its baseline
 in a registry, and added to it: see assay baseline.`,
 		Example: "  assay run suite.yaml\n  assay run suite.yaml --json > report.json\n  assay run --resume runs/ID",
@@ -73,6 +78,9 @@ in a registry, and added to it: see assay baseline.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("resume") {
+				if locked || lockFile != "" {
+					return usage(errors.New("--locked does not go with --resume: a run goes on as it was begun, and what differs is noted\n  hint: remove it"))
+				}
 				return c.resume(cmd, resume, args, &f)
 			}
 			s, err := bench.Load(args[0])
@@ -91,10 +99,20 @@ in a registry, and added to it: see assay baseline.`,
 			for _, fault := range faults {
 				c.notice("warning: %v", fault)
 			}
+			if locked && lockFile == "" {
+				lockFile = lockOf(args[0])
+			}
+			if lockFile != "" {
+				if f.lock, err = bench.ReadLock(lockFile); err != nil {
+					return usage(err)
+				}
+			}
 			return c.measure(cmd.Context(), cmd, s, &f)
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&locked, "locked", false, "refuse to run when something differs from the lock file, SUITE with .lock instead of .yaml")
+	cmd.Flags().StringVar(&lockFile, "lock", "", "the lock file that the run is held to; implies --locked")
 	cmd.Flags().StringVar(&f.registry, "registry", "", "compare with the baseline in this registry, and add the run: a file such as runs/baselines.db, postgres://host/database, or env:NAME or file:PATH of one; if left out the suite's")
 	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run in this directory, which was interrupted or killed")
 	cmd.Flags().BoolVar(&early, "stop-early", false, "stop as soon as the contract is decided, as stop: early in the suite does")

@@ -3,6 +3,7 @@
 // prefill, decode, the KV cache, batching and queueing are the real thing.
 //
 //   node server.mjs --home DIR --model FILE.gguf [--port 0] [--sequences 4] [--context 512]
+//                   [--chat-template-file FILE]
 //
 // DIR holds node_modules (see install.sh). The first line on stdout is
 // "listening 127.0.0.1:PORT"; the engine's own messages go to stderr. The
@@ -11,6 +12,8 @@
 //
 // It answers as llama.cpp's own server does, wherever both have a feature:
 //   - GET /health, /v1/models, /metrics (names with the prefix llamacpp:)
+//   - GET /props, of which the build, the slots with their context and defaults, the
+//     path of the model and the chat template; POST /tokenize
 //   - POST /v1/completions, /v1/chat/completions, streamed or not
 //   - usage, always in a whole answer; in a stream on a last chunk of its own
 //     when stream_options.include_usage asks for it
@@ -18,8 +21,9 @@
 //     ends and predicted_ms starts at the first token. The field queue_ms, from
 //     the request's head to the start on a free sequence, is an addition.
 //   - usage counts the end-of-text token when the model ends by itself
-//   - a chat is written by the chat template of the weights; weights without one
-//     (those made for tests) get the messages joined by line breaks
+//   - a chat is written by the template of --chat-template-file, else by that of the
+//     weights; weights without one (those made for tests) get the messages joined by line
+//     breaks
 //   - logprobs and top_logprobs, at most 20. They are probabilities after
 //     temperature, top_p and top_k, as llama.cpp gives with
 //     post_sampling_probs; with temperature 0, those before sampling.
@@ -35,7 +39,7 @@
 // them on a busy machine with two cores are many times slower than one.
 
 import {randomInt, randomUUID} from "node:crypto";
-import {fstatSync} from "node:fs";
+import {fstatSync, readFileSync} from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import {pathToFileURL} from "node:url";
@@ -47,6 +51,7 @@ const THREADS = 1;
 const MAX_BODY = 4 << 20; // bytes of one request
 const MAX_TOP = 20; // alternatives of one token
 const BATCH = 512; // tokens of one engine step
+const DEFAULTS = {temperature: 0.8, top_p: 0.95, top_k: 40}; // of a request that names none: llama.cpp's own
 
 const {values: flags} = parseArgs({options: {
     home: {type: "string"},
@@ -54,6 +59,7 @@ const {values: flags} = parseArgs({options: {
     port: {type: "string", default: "0"},
     sequences: {type: "string", default: "4"},
     context: {type: "string", default: "512"},
+    "chat-template-file": {type: "string"},
 }});
 const wholeNumber = (name, min, max) => {
     const n = Number(flags[name]);
@@ -64,7 +70,7 @@ const wholeNumber = (name, min, max) => {
     return n;
 };
 if (!flags.home || !flags.model) {
-    console.error("usage: node server.mjs --home DIR --model FILE.gguf [--port N] [--sequences N] [--context N]");
+    console.error("usage: node server.mjs --home DIR --model FILE.gguf [--port N] [--sequences N] [--context N] [--chat-template-file FILE]");
     process.exit(2);
 }
 const port = wholeNumber("port", 0, 65535);
@@ -90,7 +96,9 @@ async function load(modelPath) {
     return {model, context, contextSize};
 }
 
-const chatTemplate = await readTemplate(model.fileInfo.metadata?.tokenizer?.chat_template);
+const templateFile = flags["chat-template-file"];
+const templateText = templateFile === undefined ? model.fileInfo.metadata?.tokenizer?.chat_template : readFileSync(templateFile, "utf8");
+const chatTemplate = await readTemplate(templateText);
 
 async function readTemplate(text) {
     if (typeof text !== "string") return null;
@@ -292,10 +300,9 @@ async function readOrder(body, chat) {
         alternatives: alternatives(body, chat),
         grammar: await readGrammar(body),
         sampling: {
-            // The fallbacks are llama.cpp's own.
-            temperature: number(body, "temperature", 0.8, 0, 10),
-            topP: number(body, "top_p", 0.95, 0, 1),
-            topK: number(body, "top_k", 40, 0, 1 << 20),
+            temperature: number(body, "temperature", DEFAULTS.temperature, 0, 10),
+            topP: number(body, "top_p", DEFAULTS.top_p, 0, 1),
+            topK: number(body, "top_k", DEFAULTS.top_k, 0, 1 << 20),
             seed: Math.trunc(number(body, "seed", randomInt(2 ** 31), -(2 ** 53), 2 ** 53)) >>> 0,
             tokenBias: body.ignore_eos === true ? neverEnding() : undefined,
         },
@@ -567,8 +574,22 @@ const routes = {
     },
     "GET /v1/models": (_, response) => sendJSON(response, 200, {object: "list", data: [{
         id: modelName, object: "model", created: started, owned_by: "llamacpp",
-        meta: {n_ctx: contextSize, n_ctx_train: model.trainContextSize, size: model.size},
+        meta: {n_vocab: model.fileInfo.metadata?.tokenizer?.ggml?.tokens?.length, n_ctx: contextSize, n_ctx_train: model.trainContextSize, n_embd: model.embeddingVectorSize, size: model.size},
     }]}),
+    "GET /props": (_, response) => sendJSON(response, 200, {
+        default_generation_settings: {n_ctx: contextSize, params: DEFAULTS},
+        total_slots: sequences,
+        model_path: path.resolve(flags.model),
+        chat_template: typeof templateText === "string" ? templateText : "",
+        build_info: fingerprint,
+    }),
+    "POST /tokenize": async (request, response) => {
+        const body = await readJSON(request);
+        if (typeof body.content !== "string") throw new Refusal(400, "content: want a string", "invalid_type", "content");
+        const tokens = model.tokenize(body.content, body.parse_special !== false);
+        if (body.add_special === true && model.tokens.shouldPrependBosToken && model.tokens.bos != null) tokens.unshift(model.tokens.bos);
+        sendJSON(response, 200, {tokens});
+    },
     "POST /v1/completions": (request, response) => complete(request, response, false),
     "POST /v1/chat/completions": (request, response) => complete(request, response, true),
 };
