@@ -194,11 +194,15 @@ func evidenceOf(declared []contract.Checked, outcomes []*check.Outcome) []contra
 }
 
 // outcomesOf returns an outcome for every declared check.
-func outcomesOf(declared []contract.Checked, outcomes []*check.Outcome) (out []*check.Outcome) {
+func outcomesOf(declared []CheckRef, outcomes []*check.Outcome) (out []*check.Outcome) {
 	for _, c := range declared {
-		k := slices.IndexFunc(outcomes, func(o *check.Outcome) bool { return o.Check == c.Name })
+		k := slices.IndexFunc(outcomes, func(o *check.Outcome) bool { return o.Check == c.Check.Name })
 		if k < 0 {
-			out = append(out, &check.Outcome{Check: c.Name, Why: didNotRun})
+			o := &check.Outcome{Check: c.Check.Name, Why: didNotRun}
+			if c.Check.Values != nil {
+				o.Values = c.Check.Values(c.Config)
+			}
+			out = append(out, o)
 			continue
 		}
 		out = append(out, outcomes[k])

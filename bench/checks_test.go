@@ -173,7 +173,7 @@ func TestChecksAreJudgedByTheContract(t *testing.T) {
 				if text.String() != opens.String() {
 					t.Errorf("the report of the opened run differs:\n%s", cmp.Diff(text.String(), opens.String()))
 				}
-				for _, want := range []string{"empty", "cut answers", "refusals", "output length", "cost: ", "signature of shape.empty"} {
+				for _, want := range []string{"empty", "cut answers", "refusals", "output length", "cost: ", "signature: data "} {
 					if !strings.Contains(text.String(), want) || !strings.Contains(page.String(), want) {
 						t.Errorf("the report does not say %q:\n%s", want, text.String())
 					}

@@ -42,7 +42,8 @@ type Result struct {
 
 	contract *contract.Contract
 	prices   map[string]contract.Price
-	checks   []contract.Checked // that the suite declares
+	declared []CheckRef         // of the suite
+	checks   []contract.Checked // what the contract must know of them
 	own      contract.Verdict   // by the contract alone; Verdict has the delta to the baseline beside it
 	policy   *baseline.Policy   // of the registry; nil: the run has none
 	delta    *baseline.Delta    // what it is compared with; nil: the run has no registry
@@ -71,7 +72,7 @@ func Open(dir string) (*Result, error) {
 		if err := config.Decode(filepath.Join(dir, "manifest.json#suite"), []byte(m.Suite), s); err != nil {
 			return nil, fmt.Errorf("reading the suite of %s: %w", dir, err)
 		}
-		r.contract, r.looks, r.prices, r.checks, r.policy = s.Contract.Contract, s.looks(), s.prices(), s.checked(), s.Registry
+		r.contract, r.looks, r.prices, r.declared, r.checks, r.policy = s.Contract.Contract, s.looks(), s.prices(), s.Checks, s.checked(), s.Registry
 	}
 	if m.State == StateRunning {
 		m.Client = uncertified
@@ -132,7 +133,7 @@ func (r *Result) judge() {
 		}
 		r.Verdict, v = r.Verdict.With(r.delta.Results(*r.policy, e)...), &r.Verdict
 	}
-	r.Report = report.Build(m, r.Records, v, outcomesOf(r.checks, r.Outcomes)...)
+	r.Report = report.Build(m, r.Records, v, outcomesOf(r.declared, r.Outcomes)...)
 }
 
 // roles says which variant a contract judges, and against which: candidate

@@ -503,7 +503,7 @@ func (r *run) keep(ctx context.Context) (*Result, error) {
 	if err := r.checkpoint(); err != nil {
 		return nil, err
 	}
-	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: r.suite.looks(), prices: r.suite.prices(), checks: r.suite.checked()}
+	result := &Result{Dir: r.dir, Manifest: m, Records: records, Repair: repair, contract: r.suite.Contract.Contract, looks: r.suite.looks(), prices: r.suite.prices(), declared: r.suite.Checks, checks: r.suite.checked()}
 	if result.Outcomes, err = readOutcomes(r.dir); err != nil {
 		return nil, err
 	}

@@ -46,6 +46,7 @@ type Pass struct {
 	findings []Finding
 	figures  []Figure
 	notes    []string
+	cluster  string // what cases have in common
 	data     any
 }
 
@@ -315,6 +316,14 @@ func (p *Pass) Sign(s Signature) {
 	p.value(s.Value)
 	p.mu.Lock()
 	p.signs[s.Value] = s
+	p.mu.Unlock()
+}
+
+// Clustered says what the cases of the check have in common where their Cluster
+// says so, such as the label that names it; "session" if nobody says it.
+func (p *Pass) Clustered(by string) {
+	p.mu.Lock()
+	p.cluster = by
 	p.mu.Unlock()
 }
 

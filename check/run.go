@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -299,7 +300,7 @@ func (p *Pass) sign(values []Value, records []record.Record) []Signature {
 			s.Judge = strings.Join(sorted(p.judges), ", ")
 		}
 		if s.Cluster == "" {
-			s.Cluster = clusters(records)
+			s.Cluster = clusters(records, p.cluster)
 		}
 		s.N, s.Missing = 0, 0
 		if v.Whole {
@@ -321,11 +322,12 @@ func (p *Pass) sign(values []Value, records []record.Record) []Signature {
 	return out
 }
 
-// clusters says whether the cases are independent of each other.
-func clusters(records []record.Record) string {
+// clusters says whether the cases are independent of each other, and else what they
+// have in common.
+func clusters(records []record.Record, by string) string {
 	for i := range records {
 		if records[i].Session != records[i].Case {
-			return "session"
+			return cmp.Or(by, "session")
 		}
 	}
 	return "case"

@@ -248,7 +248,7 @@ func hull(m record.Metric, cases []pairing, two bool, who string, confidence flo
 	}
 	bounded := m.Least < m.Most
 	if n == 0 || lost == n {
-		return none(fmt.Sprintf("no case of %s %s a %s", who, map[bool]string{true: "can have", false: "has"}[n == 0], m.Title), confidence)
+		return none(fmt.Sprintf("no case of %s %s the value “%s”", who, map[bool]string{true: "can have", false: "has"}[n == 0], m.Title), confidence)
 	}
 	e := meaner{metric: m, two: two, confidence: confidence}
 	r.est = e.estimate(clustersOf(cases, func(c pairing) (float64, bool) { return c.x - c.y, c.has && c.had }))
@@ -400,7 +400,7 @@ func (x *trial) pairedChange() (est stat.Estimate, gap string) {
 		return none(gap, x.two()).est, gap
 	}
 	if oneSided > 0 {
-		x.note(fmt.Sprintf("%s can have a %s of one variant alone, and are left out", count(oneSided, "case"), m.Title))
+		x.note(fmt.Sprintf("%s can have the value “%s” of one variant alone, and are left out", count(oneSided, "case"), m.Title))
 	}
 	r := hull(m, cases, true, "both variants", x.two())
 	x.note(r.notes...)

@@ -115,7 +115,7 @@ func TestMissingValuesAreBoundedFromBothSides(t *testing.T) {
 		{"a score", "mean(quality.score) >= baseline - 0.5 points", "quality.score", lost(2, 2, 8), Pass, ""},
 		{"a score, too many", "mean(quality.score) >= baseline - 0.5 points", "quality.score", lost(9, 9, 8), Inconclusive, "between"},
 		{"without bounds", "mean(quality.words) <= baseline + 5 points", "quality.words", lost(1, 1, 8), Inconclusive, "nothing bounds"},
-		{"all", "share(quality.right) >= 10%", "quality.right", lost(300, 300, 1), Inconclusive, "has a right"},
+		{"all", "share(quality.right) >= 10%", "quality.right", lost(300, 300, 1), Inconclusive, "has the value “right”"},
 		{"a count", "count(quality.right) >= 10", "quality.right", lost(0, 1, 1), Inconclusive, "knows nothing of them"},
 		{"a maximum", "max(quality.score) <= 9", "quality.score", lost(0, 1, 1), Inconclusive, "knows nothing of them"},
 	} {

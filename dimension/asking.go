@@ -24,6 +24,7 @@ type Asking struct {
 
 // cases returns the cases to ask, those that Limit draws in the order of the set.
 func (a *Asking) cases(p *check.Pass) ([]corpus.Case, error) {
+	p.Clustered(a.Cluster)
 	set, err := p.Set(a.Set)
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (b *builder) checked(o *check.Outcome) Workload {
 			w.Marks = b.notes.add(w.Marks, "not shown: "+row.Name+": "+why)
 			continue
 		}
-		b.paired(&row, o)
+		b.paired(&row)
 		w.Rows = append(w.Rows, row)
 	}
 	for _, c := range clauses {
@@ -94,19 +94,13 @@ func (b *builder) checked(o *check.Outcome) Workload {
 		}
 	}
 	w.Check = &Checked{Why: o.Why, Findings: o.Findings, Figures: o.Figures, Notes: o.Notes, Signatures: o.Signatures, Cost: o.Cost}
-	w.Check.Lines = w.Check.lines()
+	w.Check.Lines = w.Check.lines(o.Check)
 	return w
 }
 
 // paired puts the change on the same cases in the place of that of two independent
-// figures, and says in a footnote how the numbers came about.
-func (b *builder) paired(row *Row, o *check.Outcome) {
-	for _, s := range o.Signatures {
-		if s.Value == row.Quantity.Metric && len(row.Cells) > 0 {
-			cell := &row.Cells[0]
-			cell.Shown.Marks = b.notes.add(cell.Shown.Marks, signatureText(s))
-		}
-	}
+// figures.
+func (b *builder) paired(row *Row) {
 	statistic := row.Quantity.Stat
 	if row.Change == nil || statistic != "share" && statistic != "mean" && statistic != "estimate" {
 		return
@@ -126,9 +120,32 @@ func (b *builder) paired(row *Row, o *check.Outcome) {
 	row.Change = c
 }
 
-// signatureText says how a number came about, in one line.
+// signatureLines say how numbers came about: first what those of a check have in common
+// (data, judge, cluster, counts), then how each is computed. Values that differ in
+// what others have in common get a line of their own.
+func signatureLines(check string, signatures []record.Signature) (lines []string) {
+	var order []string
+	values := make(map[string][]string)
+	for _, s := range signatures {
+		common := signatureText(s)
+		if _, ok := values[common]; !ok {
+			order = append(order, common)
+		}
+		name := strings.TrimPrefix(s.Value, check+".")
+		if s.Estimator != "" {
+			name += " by " + s.Estimator
+		}
+		values[common] = append(values[common], name)
+	}
+	for _, common := range order {
+		lines = append(lines, fmt.Sprintf("signature: %s: %s", common, strings.Join(values[common], "; ")))
+	}
+	return lines
+}
+
+// signatureText is what values of a check may have in common.
 func signatureText(s record.Signature) string {
-	parts := []string{"signature of " + s.Value}
+	var parts []string
 	add := func(what, text string) {
 		if text != "" {
 			parts = append(parts, what+text)
@@ -139,13 +156,12 @@ func signatureText(s record.Signature) string {
 	}
 	add("data ", s.Data)
 	add("judge ", s.Judge)
-	add("", s.Estimator)
 	add("clustered by ", s.Cluster)
 	return strings.Join(append(parts, fmt.Sprintf("n %d", s.N), fmt.Sprintf("missing %d", s.Missing)), ", ")
 }
 
 // lines are what a check has to say beside its figures.
-func (c *Checked) lines() []string {
+func (c *Checked) lines(check string) []string {
 	out := []string{}
 	if c.Why != "" {
 		out = append(out, "proves nothing: "+c.Why)
@@ -166,6 +182,7 @@ func (c *Checked) lines() []string {
 	for _, n := range c.Notes {
 		out = append(out, "note: "+n)
 	}
+	out = append(out, signatureLines(check, c.Signatures)...)
 	return append(out, costText(c.Cost))
 }
 

@@ -51,11 +51,18 @@ func gapNote(g record.Gap, end record.Instant, records []record.Record) string {
 	if g.Killed {
 		s = "the run was killed"
 	}
-	s += fmt.Sprintf(" after %s", about(from))
+	if from > 0 {
+		s += fmt.Sprintf(" after %s", about(from))
+	} else {
+		s += " before it had sent any load"
+	}
 	if away, ok := g.To.Sub(g.From); ok {
 		s += fmt.Sprintf(" and resumed %s later", about(away))
 	}
-	s += fmt.Sprintf(", between %s and %s; ", requestName(before), requestName(after))
+	if before != nil || after != nil {
+		s += fmt.Sprintf(", between %s and %s", requestName(before), requestName(after))
+	}
+	s += "; "
 	if warm > 0 {
 		s += fmt.Sprintf("it began with a warm-up of %d again; ", warm)
 	}

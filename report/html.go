@@ -36,7 +36,10 @@ var htmlPage = template.Must(template.New("").Funcs(template.FuncMap{
 	"arrived":  Arrivals.word,
 	"outcomes": outcomes,
 	"evidence": figureTip,
-	"join":     func(s []string) string { return strings.Join(s, " · ") },
+	"counted": func(w workloadView) bool {
+		return w.Check == nil || slices.ContainsFunc(w.Counts, func(c contract.Counts) bool { return c.Failed > 0 })
+	},
+	"join": func(s []string) string { return strings.Join(s, " · ") },
 }).Parse(styled(pageText+capacityText+calibrationText, strings.TrimSpace(styleText))))
 
 func styled(page, style string) string {
@@ -92,7 +95,9 @@ func HTML(w io.Writer, d *Document) error {
 	for i := range d.Workloads {
 		v.Workloads = append(v.Workloads, workloadViewOf(d, &d.Workloads[i]))
 	}
-	v.Time, v.BinText = timeCharts(d)
+	if slices.ContainsFunc(d.Workloads, func(w Workload) bool { return w.Check == nil }) {
+		v.Time, v.BinText = timeCharts(d) // checks measure no times
+	}
 	v.TimeLegend = v.Legend
 	if slices.ContainsFunc(d.Series, func(s Series) bool { return slices.Max(s.Failed) > 0 }) {
 		v.TimeLegend = append(slices.Clone(v.Legend), legend{"failed", "cf"})

@@ -204,6 +204,8 @@ func client(m *record.Manifest, records []record.Record, d *Document) Client {
 		lag = "own send lag p99 " + span(p99)
 	}
 	switch {
+	case c.Fit && len(d.Workloads) > 0 && !slices.ContainsFunc(d.Workloads, func(w Workload) bool { return w.Check == nil }):
+		c.Line = "no load was sent, so that nothing rests on the client's fitness"
 	case c.Fit:
 		c.Line = "client healthy (" + lag + ")"
 	case len(c.Reasons) == 0:
