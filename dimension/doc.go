@@ -5,6 +5,7 @@
 // CHECK.VALUE. It grades nothing: contracts do, by those numbers, paired by case
 // and clustered by what the cases have in common.
 //
+//   - context: what is found in long prompts, by length, depth and kind of question.
 //   - exact: questions with one right answer: numbers, choices, texts, JSON, code.
 //   - instructions: whether an answer does what the prompt says of its form (IFEval).
 //   - shape: the outward form of answers: empty, cut, refused, JSON, language, length.

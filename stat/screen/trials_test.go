@@ -175,7 +175,7 @@ func TestTrialsThatMakeNoSense(t *testing.T) {
 		}
 	}
 	for _, lengths := range [][]float64{nil, {2, 1, 3}, {1, 1, 2}, {0, 1, 2}, {1, 2}} {
-		if _, err := EffectiveLength(lengths, all, 0.5, 0.95, 1); err == nil {
+		if _, err := EffectiveLength(lengths, all, 0.5, 1); err == nil {
 			t.Errorf("lengths %v are taken", lengths)
 		}
 	}
@@ -260,10 +260,11 @@ func TestEffectiveLengthCoverage(t *testing.T) {
 				}
 			}
 		}
-		e, err := EffectiveLength(lengths, trials, 0.8, 0.95, r.Uint64())
+		of, err := EffectiveLength(lengths, trials, 0.8, r.Uint64())
 		if err != nil {
 			t.Fatal(err)
 		}
+		e := of(0.95)
 		if e.Lo <= 8 && e.Hi >= 8 {
 			covered++
 		}
@@ -291,14 +292,24 @@ func TestEffectiveLengthAtTheEnds(t *testing.T) {
 		value, lo, hi float64
 		warnings      int
 	}{
-		{some(10, true, true), 2, 2, math.Inf(1), 1},
+		// All ten right at both lengths do not show nine in ten; all wrong show less.
+		{some(10, true, true), 2, 0, math.Inf(1), 1},
+		{some(80, true, true), 2, 2, math.Inf(1), 1},
 		{some(10, false, false), 0, 0, 0, 0},
-		{some(10, true, false), 1, 1, 1, 0},
+		{some(10, true, false), 1, 0, 1, 0},
+		{some(80, true, false), 1, 1, 1, 0},
 		{some(9, true, false), 1, math.Inf(-1), math.Inf(1), 1},
 	} {
-		e, err := EffectiveLength(lengths, c.trials, 0.9, 0.95, 1)
-		if err != nil || e.Value != c.value || e.Lo != c.lo || e.Hi != c.hi || len(e.Warnings) != c.warnings {
-			t.Errorf("%+v, %v, want %+v", e, err, c)
+		of, err := EffectiveLength(lengths, c.trials, 0.9, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := of(0.95)
+		if e.Value != c.value || e.Lo != c.lo || e.Hi != c.hi || len(e.Warnings) != c.warnings {
+			t.Errorf("%+v, want %+v", e, c)
+		}
+		if wide := of(0.999); wide.Lo > e.Lo || wide.Hi < e.Hi {
+			t.Errorf("at 99.9 %%: %v to %v, at 95 %%: %v to %v", wide.Lo, wide.Hi, e.Lo, e.Hi)
 		}
 	}
 }
