@@ -101,9 +101,9 @@ func fill(out *record.Estimate, of func(float64) stat.Estimate, least, most floa
 			}
 			return
 		}
-		x := min(max(e.Value, least), most)
+		e = e.Within(least, most)
 		if out.Number == nil {
-			out.Number, out.N, out.Effective, out.Method = &x, e.N, e.Effective, e.Method
+			out.Number, out.N, out.Effective, out.Method = &e.Value, e.N, e.Effective, e.Method
 			if math.IsNaN(e.Effective) || math.IsInf(e.Effective, 0) {
 				out.Effective = 0
 			}
@@ -111,16 +111,15 @@ func fill(out *record.Estimate, of func(float64) stat.Estimate, least, most floa
 				out.Notes = append(out.Notes, w.Text)
 			}
 		}
-		x = *out.Number
-		lo, hi = min(lo, e.Lo, e.Lo+x-e.Value, x), max(hi, e.Hi, e.Hi+x-e.Value, x)
+		lo, hi = min(lo, e.Lo, *out.Number), max(hi, e.Hi, *out.Number)
 		if math.IsNaN(lo) || math.IsNaN(hi) {
 			lo, hi = math.Inf(-1), math.Inf(1)
 		}
 		in := record.Interval{Confidence: confidence}
-		if a := max(lo, least); !math.IsInf(lo, 0) {
+		if a := lo; !math.IsInf(lo, 0) {
 			in.Lo = &a
 		}
-		if b := min(hi, most); !math.IsInf(hi, 0) {
+		if b := hi; !math.IsInf(hi, 0) {
 			in.Hi = &b
 		}
 		out.Intervals = append(out.Intervals, in)

@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/judge"
 	"github.com/assay-llm/assay/stat"
-	"github.com/assay-llm/assay/stat/agree"
 )
 
 const (
@@ -24,62 +21,107 @@ const (
 	shown         = 0.95 // confidence of the intervals of findings
 )
 
-// calibration holds the labelled cases of one criterion. A nil calibration is
-// that there are none.
+// Calibration is a file of labels, and what they are of.
+type Calibration struct {
+	File      check.FileRef     `yaml:"file,required" doc:"cases that people labelled, with the judge's stored verdicts, as assay judge calibrate saves them"`
+	Criterion string            `yaml:"criterion" doc:"the criterion that the labels are of, where several could be meant"`
+	Cases     map[string]string `yaml:"cases" most:"20" doc:"labels of the cases that it is for, such as language: zh; all cases if left out"`
+	Judge     string            `yaml:"judge" doc:"of a jury: the model whose verdicts the file holds; each juror needs a file"`
+}
+
+// calibration holds the labelled cases of one criterion and one judge.
 type calibration struct {
-	file      check.FileRef
+	Calibration
 	labels    *judge.Labels
 	scale     *judge.Scale
 	criterion *judge.Criterion
 	at        int                 // of the criterion
+	juror     int                 // of the jury
 	stored    []judge.Observation // of the rows of labels
 }
 
-// calibration reads the labelled cases; nil without.
-func (c *FidelityConfig) calibration(p *check.Pass, criteria []judge.Criterion) (*calibration, error) {
-	if c.Calibration.IsZero() {
-		return nil, nil
+// files are the calibrations that are named, in either way.
+func (c *FidelityConfig) files() []Calibration {
+	if !c.Calibration.IsZero() {
+		return []Calibration{{File: c.Calibration, Criterion: c.Calibrates}}
 	}
-	data, err := p.File(c.Calibration)
+	return c.Calibrations
+}
+
+// calibrations reads the labelled cases.
+func (c *FidelityConfig) calibrations(p *check.Pass, criteria []judge.Criterion) ([]*calibration, error) {
+	var all []*calibration
+	for _, named := range c.files() {
+		k := &calibration{Calibration: named, at: -1, juror: max(c.juror(named.Judge), 0)}
+		if err := k.read(p, criteria); err != nil {
+			return nil, err
+		}
+		all = append(all, k)
+	}
+	return all, nil
+}
+
+// juror finds a juror by its name or its model; -1: there is none, or several. A judge
+// alone needs no name.
+func (c *FidelityConfig) juror(name string) int {
+	jury := c.jury()
+	if name == "" && len(jury) == 1 {
+		return 0
+	}
+	found := -1
+	for i, e := range jury {
+		if e.Name() == name || e.Model == name {
+			if found >= 0 {
+				return -1
+			}
+			found = i
+		}
+	}
+	return found
+}
+
+// read reads the file, and finds the criterion that its labels are of.
+func (k *calibration) read(p *check.Pass, criteria []judge.Criterion) error {
+	data, err := p.File(k.File)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	labels, err := judge.ReadLabels(string(c.Calibration), bytes.NewReader(data), judge.Columns{})
+	labels, err := judge.ReadLabels(string(k.File), bytes.NewReader(data), judge.Columns{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	k := &calibration{file: c.Calibration, labels: labels, at: -1}
+	k.labels = labels
 	pairs := labels.Columns.Other != ""
 	for i := range criteria {
-		if pairs != (len(criteria[i].Levels) == 0) || c.Calibrates != "" && c.Calibrates != criteria[i].Name {
+		if pairs != (len(criteria[i].Levels) == 0) || k.Criterion != "" && k.Criterion != criteria[i].Name {
 			continue
 		}
 		if k.criterion != nil {
-			return nil, fmt.Errorf("%s could be of %s or of %s: say which by calibrates", k.file, k.criterion.Name, criteria[i].Name)
+			return fmt.Errorf("%s could be of %s or of %s: say which by calibrates", k.File, k.criterion.Name, criteria[i].Name)
 		}
 		k.criterion, k.at = &criteria[i], i
 	}
 	switch {
 	case k.criterion == nil && pairs:
-		return nil, fmt.Errorf("%s has labels of pairs, and no criterion that is calibrated compares", k.file)
+		return fmt.Errorf("%s has labels of pairs, and no criterion that is calibrated compares", k.File)
 	case k.criterion == nil:
-		return nil, fmt.Errorf("%s has labels of single answers, and the criterion that is calibrated only compares: add the column answer_b", k.file)
+		return fmt.Errorf("%s has labels of single answers, and the criterion that is calibrated only compares: add the column answer_b", k.File)
 	case labels.Columns.Answer == "":
-		return nil, fmt.Errorf("%s has no column answer, so nothing in it can be judged again", k.file)
+		return fmt.Errorf("%s has no column answer, so nothing in it can be judged again", k.File)
 	case len(labels.Columns.Judge) == 0:
-		return nil, fmt.Errorf("%s has no column judge with the verdicts that this run is held against", k.file)
+		return fmt.Errorf("%s has no column judge with the verdicts that this run is held against", k.File)
 	case pairs && labels.Columns.Swapped == "":
-		return nil, fmt.Errorf("%s has no column judge_swapped with the verdicts of the other order", k.file)
+		return fmt.Errorf("%s has no column judge_swapped with the verdicts of the other order", k.File)
 	}
 	var menu []string
 	for _, l := range k.criterion.Levels {
 		menu = append(menu, l.Verdict)
 	}
 	if k.scale, err = judge.NewScale(labels, menu, nil); err != nil {
-		return nil, fmt.Errorf("%s: %w", k.file, err)
+		return fmt.Errorf("%s: %w", k.File, err)
 	}
 	k.stored = labels.Observe(k.scale)
-	return k, nil
+	return nil
 }
 
 // human is a person's label as a mark; NaN: there is none.
@@ -105,15 +147,12 @@ func (k *calibration) mark(level int) float64 {
 	return k.criterion.Score(level)
 }
 
-// drift judges canaries again. The error says that the judge's verdicts of now do
-// not count.
-func (k *calibration) drift(ctx context.Context, p *check.Pass, j *judge.Judge) error {
-	if k == nil {
-		return nil
-	}
+// drift judges canaries again, with a chance of alpha to find a drift that is none.
+// The error says that the judge's verdicts of now do not count.
+func (k *calibration) drift(ctx context.Context, p *check.Pass, j *judge.Judge, alpha float64) error {
 	if j.Logprobs > 0 {
 		j.Logprobs = 0
-		p.Note("a mark is the level that the judge names, and no expectation over the levels, as the verdicts in %s are", k.file)
+		p.Note("a mark is the level that the judge names, and no expectation over the levels, as the verdicts in %s are", k.File)
 	}
 	again := &judge.Labels{Columns: k.labels.Columns}
 	var stored []float64
@@ -135,7 +174,7 @@ func (k *calibration) drift(ctx context.Context, p *check.Pass, j *judge.Judge) 
 		}
 	}
 	if len(stored) < leastCanaries {
-		return fmt.Errorf("%d canaries out of %s are too few to find a drift of the judge, it takes %d: label at least %d cases", len(stored), k.file, leastCanaries, leastLabels)
+		return fmt.Errorf("%d canaries out of %s are too few to find a drift of the judge, it takes %d: label at least %d cases", len(stored), k.File, leastCanaries, leastLabels)
 	}
 	seen, _, err := judge.Measurement{Criterion: k.criterion, Replicates: 1}.Measure(ctx, j, again, k.scale)
 	if err != nil {
@@ -145,10 +184,10 @@ func (k *calibration) drift(ctx context.Context, p *check.Pass, j *judge.Judge) 
 	for i := range seen {
 		now[i] = k.judged(&seen[i])
 	}
-	d := judge.FindDrift(stored, now, changed, twice, driftAlpha)
+	d := judge.FindDrift(stored, now, changed, twice, alpha)
 	switch {
 	case d.N == 0:
-		return fmt.Errorf("none of %d canaries out of %s was judged again", len(stored), k.file)
+		return fmt.Errorf("none of %d canaries out of %s was judged again", len(stored), k.File)
 	case d.Drifted:
 		p.Report(check.Finding{
 			Severity: check.Alarm, Code: "drift", Text: fmt.Sprintf("the judge does not judge %s as it did: of %d labelled cases that were judged again, %s (p = %.2g)", k.criterion.Name, len(stored), d.Reason, d.P),
@@ -157,149 +196,18 @@ func (k *calibration) drift(ctx context.Context, p *check.Pass, j *judge.Judge) 
 		})
 		return errors.New("the judge has drifted from its calibration: " + d.Reason)
 	case d.Open:
-		return fmt.Errorf("of %d canaries %s, and without a second verdict of each case that says neither that the judge has drifted nor that it has not: label more cases, or store the judge's second verdicts in a column judge_2 of %s", len(stored), d.Reason, k.file)
+		return fmt.Errorf("of %d canaries %s, and without a second verdict of each case that says neither that the judge has drifted nor that it has not: label more cases, or store the judge's second verdicts in a column judge_2 of %s", len(stored), d.Reason, k.File)
 	}
-	p.Note("%s: %d canaries were judged again, %s: no drift is proven", k.criterion.Name, len(stored), d.Reason)
+	p.Note("%s: %d canaries were judged again, %s: no drift is proven%s", k.criterion.Name, len(stored), d.Reason, finds(d))
 	return nil
 }
 
-// correct reports what people would say of the variants, from the judge's marks of
-// now and the labels: those of a variant's own answers where there are enough, else
-// all. Of answers of two variants to the same labelled cases it corrects the
-// difference, from which errors that the judge makes with both cancel.
-func (k *calibration) correct(p *check.Pass, tasks []*task) {
-	if k == nil {
-		return
+// finds says how large a drift of the judge the canaries would show.
+func finds(d judge.Drift) string {
+	if math.IsNaN(d.Detects) {
+		return "; so few would not even show a drift of all verdicts"
 	}
-	marks := make(map[*check.Trial]map[int]float64)
-	var order []*check.Trial
-	for _, t := range tasks {
-		if t.criterion == k.at && t.mark.Scored() && !math.IsNaN(t.mark.Score) {
-			if marks[t.trial] == nil {
-				marks[t.trial], order = make(map[int]float64), append(order, t.trial)
-			}
-			marks[t.trial][t.variant] = t.mark.Score
-		}
-	}
-	for v := range p.Variants {
-		if v == 0 && k.scale.Pairs {
-			continue
-		}
-		known, whose := k.labelled(p, v), "of its own answers"
-		if len(known) < leastLabels {
-			known, whose = k.labelled(p, -1), "of all answers in the file"
-		}
-		if len(known) < leastLabels {
-			p.Note("%s: %d cases with a label and a verdict are too few to correct by, it takes %d", k.criterion.Name, len(known), leastLabels)
-			return
-		}
-		var all clustered
-		for _, id := range slices.Sorted(maps.Keys(known)) {
-			all.add("label "+known[id].cluster, known[id].Pair)
-		}
-		for _, t := range order {
-			if mark, ok := marks[t][v]; ok {
-				all.add("case "+t.Shot.Cluster, agree.Pair{Human: math.NaN(), Judge: mark})
-			}
-		}
-		e := agree.PPI(all.groups, shown)
-		k.report(p, v, "corrected", fmt.Sprintf("people would give it %s on average, by the judge's marks corrected by %d labels %s (PPI++)", interval(e), len(known), whose), e)
-		if v > 0 && !k.scale.Pairs {
-			k.differ(p, v, order, marks)
-		}
-	}
-}
-
-// differ reports how far people would put a variant above the baseline.
-func (k *calibration) differ(p *check.Pass, v int, order []*check.Trial, marks map[*check.Trial]map[int]float64) {
-	base, own := k.labelled(p, 0), k.labelled(p, v)
-	var all clustered
-	both := 0
-	for _, id := range slices.Sorted(maps.Keys(own)) {
-		if b, ok := base[id]; ok {
-			o := own[id]
-			all.add("label "+o.cluster, agree.Pair{Human: o.Human - b.Human, Judge: o.Judge - b.Judge})
-			both++
-		}
-	}
-	if both < leastLabels {
-		return
-	}
-	for _, t := range order {
-		b, ok := marks[t][0]
-		o, also := marks[t][v]
-		if ok && also {
-			all.add("case "+t.Shot.Cluster, agree.Pair{Human: math.NaN(), Judge: o - b})
-		}
-	}
-	e := agree.PPI(all.groups, shown)
-	k.report(p, v, "difference", fmt.Sprintf("people would put it %s above the baseline, by the judge's marks corrected by the labels of both answers to %d cases (PPI++ of differences)", interval(e), both), e)
-}
-
-func (k *calibration) report(p *check.Pass, v int, code, text string, e stat.Estimate) {
-	p.Report(check.Finding{
-		Severity: check.Info, Code: code, Variant: p.Variants[v].Name, Text: k.criterion.Name + ": " + text,
-		Hint: "it holds if the labelled cases were drawn like those of the set", Figures: figures(code, e),
-	})
-}
-
-// known is a labelled case with the judge's stored mark.
-type known struct {
-	agree.Pair
-	cluster string
-}
-
-// labelled are the cases that a person and the judge marked, by their names: those of
-// a variant's answers, or all if it is negative. A variant is known in the file by its
-// name, or by its model where no other has the same.
-func (k *calibration) labelled(p *check.Pass, variant int) map[string]known {
-	var called []string
-	if variant >= 0 {
-		called = []string{p.Variants[variant].Name}
-		model := p.Variants[variant].Model
-		others := slices.ContainsFunc(p.Variants, func(s *check.Subject) bool { return s != p.Variants[variant] && s.Model == model })
-		if model != "" && !others {
-			called = append(called, model)
-		}
-	}
-	out := make(map[string]known)
-	for i := range k.stored {
-		o := &k.stored[i]
-		x := known{agree.Pair{Human: k.human(o), Judge: k.judged(o)}, o.Cluster}
-		if math.IsNaN(x.Human) || math.IsNaN(x.Judge) {
-			continue
-		}
-		id, own := []string{o.Case}, variant < 0
-		for _, column := range slices.Sorted(maps.Keys(o.Slices)) {
-			if value := o.Slices[column]; slices.Contains(called, value) {
-				own = true
-			} else {
-				id = append(id, column, value)
-			}
-		}
-		if own {
-			out[fmt.Sprintf("%q", id)] = x
-		}
-	}
-	return out
-}
-
-// clustered are pairs by what may depend on each other.
-type clustered struct {
-	groups [][]agree.Pair
-	at     map[string]int
-}
-
-func (c *clustered) add(cluster string, x agree.Pair) {
-	if c.at == nil {
-		c.at = make(map[string]int)
-	}
-	i, ok := c.at[cluster]
-	if !ok {
-		i = len(c.groups)
-		c.at[cluster], c.groups = i, append(c.groups, nil)
-	}
-	c.groups[i] = append(c.groups[i], x)
+	return fmt.Sprintf("; that %.0f %% of the verdicts move one way would be found in four of five runs at best", 100*d.Detects)
 }
 
 // lengths reports how often each variant's answer was preferred, and how often it

@@ -124,7 +124,7 @@ func TestFidelityCorrectsToTheTruth(t *testing.T) {
 		return human, judge
 	}
 	const truth, difference = 0.375, 0.25
-	covered, differed, naive := 0, 0, 0
+	covered, differed, stated, naive := 0, 0, 0, 0
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		var labels strings.Builder
@@ -157,14 +157,17 @@ func TestFidelityCorrectsToTheTruth(t *testing.T) {
 				if sum >= x["corrected.lo"] && sum <= x["corrected.hi"] {
 					naive++
 				}
-			case f.Code == "difference" && x["difference.lo"] <= difference && difference <= x["difference.hi"]:
-				differed++
+			case f.Code == "difference":
+				stated++
+				if x["difference.lo"] <= difference && difference <= x["difference.hi"] {
+					differed++
+				}
 			}
 		}
 	}
-	t.Logf("of %d runs %d hold the mean and %d the difference; %d the judge's own mean", seeds, covered, differed, naive)
-	if covered < seeds*90/100 || differed < seeds*90/100 || naive > seeds*20/100 {
-		t.Errorf("of %d runs %d hold the mean and %d the difference; %d the judge's own mean", seeds, covered, differed, naive)
+	t.Logf("of %d runs %d hold the mean and %d of %d the difference; %d the judge's own mean", seeds, covered, differed, stated, naive)
+	if covered < seeds*90/100 || stated < seeds*88/100 || differed < stated*90/100 || naive > seeds*20/100 {
+		t.Errorf("of %d runs %d hold the mean and %d of %d the difference; %d the judge's own mean", seeds, covered, differed, stated, naive)
 	}
 }
 

@@ -12,19 +12,21 @@ import (
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/corpus"
 	"github.com/assay-llm/assay/judge"
+	"github.com/assay-llm/assay/record"
 )
 
 // FidelityConfig is the configuration of Fidelity.
 type FidelityConfig struct {
 	Asking `yaml:",inline"`
 
-	Judge       check.Endpoint    `yaml:"judge" doc:"the model that judges"`
-	Judges      []check.Endpoint  `yaml:"judges" doc:"instead of judge: a jury of 3, 5 or more models, whose middle mark counts"`
-	Criteria    []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, better (beside the baseline's answer) or a name of rubric; better if left out"`
-	Rubric      []judge.Criterion `yaml:"rubric" doc:"criteria of one's own"`
-	Calibration check.FileRef     `yaml:"calibration" doc:"file of cases that people labelled, with the judge's stored verdicts, as assay judge calibrate reads it: a fifth is judged again to find out whether the judge has drifted"`
-	Calibrates  string            `yaml:"calibrates" doc:"the criterion that the labels are of, where several could be meant"`
-	Schema      bool              `yaml:"schema" doc:"the judge's endpoint is known to obey JSON schemas; found out if left out"`
+	Judge        check.Endpoint    `yaml:"judge" doc:"the model that judges"`
+	Judges       []check.Endpoint  `yaml:"judges" doc:"instead of judge: a jury of 3, 5 or more models, whose middle mark counts"`
+	Criteria     []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, better (beside the baseline's answer) or a name of rubric; better if left out"`
+	Rubric       []judge.Criterion `yaml:"rubric" doc:"criteria of one's own"`
+	Calibration  check.FileRef     `yaml:"calibration" doc:"file of cases that people labelled, with the judge's stored verdicts, as assay judge calibrate reads it: a fifth is judged again to find out whether the judge has drifted"`
+	Calibrates   string            `yaml:"calibrates" doc:"the criterion that the labels are of, where several could be meant"`
+	Calibrations []Calibration     `yaml:"calibrations" most:"100" doc:"instead of calibration: several files, one for each criterion, kind of case and juror"`
+	Schema       bool              `yaml:"schema" doc:"the judge's endpoint is known to obey JSON schemas; found out if left out"`
 }
 
 // CheckConfig wants criteria that there are.
@@ -38,6 +40,7 @@ func (c *FidelityConfig) CheckConfig(n *config.Node) {
 		n.Fault(fmt.Sprintf("calibrates names %q, which is none of the criteria", c.Calibrates), "name one of those that are judged")
 	}
 	c.checkJury(n)
+	c.checkCalibrations(n, all)
 	compared := 0
 	for _, k := range all {
 		if len(k.Levels) == 0 {
@@ -52,6 +55,32 @@ func (c *FidelityConfig) CheckConfig(n *config.Node) {
 	}
 }
 
+// checkCalibrations wants files that say what they are of, and criteria whose corrected
+// values have names of their own.
+func (c *FidelityConfig) checkCalibrations(n *config.Node, criteria []judge.Criterion) {
+	if !c.Calibration.IsZero() && len(c.Calibrations) > 0 {
+		n.Fault("there is a calibration and calibrations", "write one or the other")
+	}
+	for i, k := range c.Calibrations {
+		at := n.At("calibrations").Items()[i]
+		if k.Criterion != "" && !slices.ContainsFunc(criteria, func(o judge.Criterion) bool { return o.Name == k.Criterion }) {
+			at.At("criterion").Fault(fmt.Sprintf("%q is none of the criteria", k.Criterion), "name one of those that are judged")
+		}
+		switch {
+		case c.juror(k.Judge) >= 0:
+		case k.Judge == "":
+			at.Fault("the file's verdicts are of one judge, and there is a jury", "write judge: with its model")
+		default:
+			at.At("judge").Fault(fmt.Sprintf("%q is not who judges, or several are called so", k.Judge), "write the model of one that does, or MODEL at URL")
+		}
+	}
+	for _, i := range c.calibrated(criteria) {
+		if slices.ContainsFunc(criteria, func(o judge.Criterion) bool { return value(&o) == corrected(&criteria[i]) }) {
+			n.Fault(fmt.Sprintf("a criterion cannot be named %q", corrected(&criteria[i])), "that is the corrected value of "+criteria[i].Name)
+		}
+	}
+}
+
 // checkJury wants one judge, or so many that one stands in the middle.
 func (c *FidelityConfig) checkJury(n *config.Node) {
 	switch jury := c.Judges; {
@@ -63,7 +92,7 @@ func (c *FidelityConfig) checkJury(n *config.Node) {
 	case len(jury)%2 == 0 || len(jury) > mostJurors:
 		n.Fault(fmt.Sprintf("%d judges", len(jury)), fmt.Sprintf("name an odd number up to %d, so that one stands in the middle", mostJurors))
 	case !c.Calibration.IsZero():
-		n.Fault("the labels' verdicts are of one judge, and there is a jury", "leave out calibration, or calibrate each judge by assay judge calibrate")
+		n.Fault("the labels' verdicts are of one judge, and there is a jury", "write calibrations: with a file for each judge, as assay judge calibrate saves it")
 	default:
 		for i, e := range jury {
 			if slices.ContainsFunc(jury[:i], func(x check.Endpoint) bool { return x.Name() == e.Name() }) {
@@ -130,6 +159,13 @@ var Fidelity = &check.Check{
 			}
 			out = append(out, v)
 		}
+		for _, i := range conf.(*FidelityConfig).calibrated(all) {
+			v := out[i]
+			out = append(out, check.Value{
+				Name: corrected(&all[i]), Title: v.Title + ", corrected", Unit: record.Proportion, Whole: true, Most: 1, Higher: true,
+				Doc: "what people would say on average: the mean of the judge's marks, corrected by the cases that people labelled (PPI++)",
+			})
+		}
 		return out
 	},
 	Run: runFidelity,
@@ -163,12 +199,18 @@ func runFidelity(ctx context.Context, p *check.Pass) error {
 	if err != nil {
 		return err
 	}
-	known, err := conf.calibration(p, criteria)
+	known, err := conf.calibrations(p, criteria)
 	if err != nil {
 		return err
 	}
-	if err := known.drift(ctx, p, jury[0]); err != nil {
+	corrections, err := strata(known, len(jury))
+	if err != nil {
 		return err
+	}
+	for _, k := range known {
+		if err := k.drift(ctx, p, jury[k.juror], driftAlpha/float64(len(known))); err != nil {
+			return err
+		}
 	}
 	trials, asked := p.Ask(ctx, conf.shots(cases))
 	tasks := conf.tasks(trials, cases, criteria)
@@ -176,7 +218,7 @@ func runFidelity(ctx context.Context, p *check.Pass) error {
 	err = errors.Join(asked, judged, conf.write(p, tasks, criteria))
 	lengths(p, tasks)
 	if err == nil {
-		known.correct(p, tasks)
+		conf.correct(p, corrections, tasks, criteria)
 	}
 	return err
 }
@@ -282,7 +324,11 @@ func (c *FidelityConfig) write(p *check.Pass, tasks []*task, criteria []judge.Cr
 	}
 	for i := range criteria {
 		k := &criteria[i]
-		p.Sign(check.Signature{Value: value(k), Estimator: fmt.Sprintf("%s judged by %s, instructions %s", k.Name, strings.Join(names, ", "), k.Digest())})
+		how := fmt.Sprintf("%s judged by %s, instructions %s", k.Name, strings.Join(names, ", "), k.Digest())
+		p.Sign(check.Signature{Value: value(k), Estimator: how})
+		if slices.Contains(c.calibrated(criteria), i) {
+			p.Sign(check.Signature{Value: corrected(k), Estimator: "PPI++ of " + how})
+		}
 		var scores []judge.Score
 		var whole []*task // that all jurors marked
 		for _, t := range tasks {

@@ -165,6 +165,11 @@ type Drift struct {
 	Drifted bool
 	Open    bool // not drifted, and not said to be the same either
 	Reason  string
+
+	// Detects is the least share of the verdicts that is found in four of five runs of
+	// so many cases when all of it moves one way and nothing else changes; NaN: not even
+	// all of them would be. What changes by chance makes it larger.
+	Detects float64
 }
 
 // Without a retest nobody knows how many verdicts change by chance. Then more than
@@ -201,7 +206,7 @@ func FindDrift(stored, now []float64, retestChanged, retestOf int, alpha float64
 		}
 	}
 	if d.N == 0 {
-		d.P, d.Reason = math.NaN(), "no case was judged both times"
+		d.P, d.Detects, d.Reason = math.NaN(), math.NaN(), "no case was judged both times"
 		return d
 	}
 	tests := []struct {
@@ -230,6 +235,7 @@ func FindDrift(stored, now []float64, retestChanged, retestOf int, alpha float64
 			fmt.Sprintf("%d of %d verdicts changed, asked twice in one run only %d of %d do", changed, d.N, retestChanged, retestOf),
 		})
 	}
+	d.Detects = detectable(d.N, alpha/float64(len(tests)))
 	for _, t := range tests {
 		if p := math.Min(1, t.p*float64(len(tests))); p < d.P {
 			d.P, d.Reason = p, t.say
@@ -240,4 +246,24 @@ func FindDrift(stored, now []float64, retestChanged, retestOf int, alpha float64
 		d.Open = unknown && !(stat.ExactShare(changed, d.N, 0.9).Hi < mostChange)
 	}
 	return d
+}
+
+// detectable is the share of n verdicts that McNemar's test finds at alpha in four of
+// five runs when that share moves one way.
+func detectable(n int, alpha float64) float64 {
+	least := 1
+	for compare.McNemar(least, 0, false).P >= alpha {
+		if least++; least > n {
+			return math.NaN()
+		}
+	}
+	lo, hi := 0.0, 1.0
+	for range 40 {
+		if mid := (lo + hi) / 2; stat.ChanceAtLeast(least, n, mid) < 0.8 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
 }

@@ -148,7 +148,7 @@ func (c *calibration) estimate(all []Observation) Estimates {
 		}
 		clusters = append(clusters, ps)
 	}
-	e := Estimates{Human: figure(meanOf(human, conf)), Alone: figure(meanOf(alone, conf)), Corrected: figure(agree.PPI(clusters, conf))}
+	e := Estimates{Human: figure(meanOf(human, conf)), Alone: figure(meanOf(alone, conf)), Corrected: figure(agree.PPI(clusters, conf).Within(0, 1))}
 	if !c.scale.Pairs {
 		e.ByRates = figure(agree.RoganGladen(said, of, accuracy(all), conf, c.demands.Seed))
 	}
@@ -183,7 +183,7 @@ func (c *calibration) difference(p slicePair) {
 	}
 	c.Differences = append(c.Differences, Different{
 		Column: p.column, First: p.first, Second: p.second, Cases: len(both),
-		Alone: figure(compare.Mean(values, c.demands.Confidence)), Corrected: figure(agree.PPI(clusters, c.demands.Confidence)),
+		Alone: figure(compare.Mean(values, c.demands.Confidence)), Corrected: figure(agree.PPI(clusters, c.demands.Confidence).Within(-1, 1)),
 	})
 }
 

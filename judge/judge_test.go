@@ -520,6 +520,30 @@ func TestDrift(t *testing.T) {
 			t.Errorf("%+v: %+v", c, d)
 		}
 	}
+	// Of as many verdicts as are said to be found in four of five runs, they are.
+	r := rand.New(rand.NewPCG(1, 9))
+	for n, want := range map[int]float64{5: nan, 20: .418, 30: .287, 60: .147} {
+		stored, now := make(0, 0, n, 0)
+		size := FindDrift(stored, now, 0, 0, 0.05).Detects
+		if !(math.Abs(size-want) < .001) && !(math.IsNaN(size) && math.IsNaN(want)) {
+			t.Errorf("of %d verdicts a drift of %.3f is found, want %.3f", n, size, want)
+		}
+		found := 0
+		for range 1000 {
+			for i := range now {
+				now[i] = stored[i]
+				if r.Float64() < size {
+					now[i]--
+				}
+			}
+			if FindDrift(stored, now, 0, 0, 0.05).Drifted {
+				found++
+			}
+		}
+		if want == want && (found < 760 || found > 900) {
+			t.Errorf("of %d verdicts a drift of %.3f is found in %d of 1000 runs, want 800", n, size, found)
+		}
+	}
 	if d := FindDrift([]float64{nan}, []float64{1}, 0, 0, 0.05); d.Drifted || !math.IsNaN(d.P) {
 		t.Errorf("nothing: %+v", d)
 	}

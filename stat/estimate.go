@@ -69,6 +69,27 @@ func (e Estimate) Defined() bool { return !math.IsNaN(e.Value) }
 // Estimable reports whether both bounds exist.
 func (e Estimate) Estimable() bool { return !math.IsInf(e.Lo, 0) && !math.IsInf(e.Hi, 0) }
 
+// Within is the estimate of something that cannot lie outside of two limits, such as
+// a share, of which a correction or an approximation knows nothing. The interval is cut
+// there; of a value that lies outside, the interval is moved with it to the edge first,
+// so that it never vanishes, and never becomes narrower than what is cut off. Whatever
+// was covered within the limits, still is.
+func (e Estimate) Within(least, most float64) Estimate {
+	if !e.Defined() {
+		return e
+	}
+	x := math.Min(math.Max(e.Value, least), most)
+	e.Lo, e.Hi = math.Min(e.Lo, e.Lo+x-e.Value), math.Max(e.Hi, e.Hi+x-e.Value)
+	if !math.IsInf(e.Lo, 0) {
+		e.Lo = math.Min(math.Max(e.Lo, least), x)
+	}
+	if !math.IsInf(e.Hi, 0) {
+		e.Hi = math.Max(math.Min(e.Hi, most), x)
+	}
+	e.Value = x
+	return e
+}
+
 // warn adds a warning.
 func (e *Estimate) warn(code, text string) { e.Warnings = append(e.Warnings, Warning{code, text}) }
 
