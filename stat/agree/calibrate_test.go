@@ -9,11 +9,7 @@ import (
 // shifted are labels of one population, and a judge's marks of another in which people
 // say yes at another rate, by a judge of the same sensitivity and specificity.
 func shifted(r *rand.Rand, known, asked population, labels, n int) [][]Pair {
-	out := known.draw(r, labels, labels)
-	for _, c := range asked.draw(r, 0, n) {
-		out = append(out, c)
-	}
-	return out
+	return append(known.draw(r, labels, labels), asked.draw(r, 0, n)...)
 }
 
 // Of answers that are worse than the labelled ones the calibrated share is right in 93
