@@ -18,7 +18,7 @@ const module = "github.com/assay-llm/assay/"
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
 	{"lock", "verify", "perturb", "stat/agree", "stat/anytime", "stat/compare", "stat/diverge", "stat/screen"},
-	{"overlap", "haystack", "quiz"},
+	{"overlap", "haystack", "quiz", "scenario"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
 	{"load", "sim", "report", "interop", "judge", "ask", "embed", "capability"},
@@ -60,6 +60,7 @@ var pure = map[string][]string{
 	"overlap":      {"os", "net", "time"},
 	"haystack":     {"os", "net", "time"},
 	"quiz":         {"os", "net", "time"},
+	"scenario":     {"os", "net", "time"},
 	"workload":     {"os", "net"},
 	"contract":     {"os", "net"},
 	"check":        {"os", "net"},

@@ -23,6 +23,8 @@
 //     plan is a pure function of (spec, seed).
 //   - Session, Turn: a dialogue of one user; a turn is due a think time after the
 //     answer to the turn before and carries what was said so far.
+//   - Scenario, Slot: a dialogue of which it is known what holds after each turn; something
+//     that a value is kept of in it.
 //   - Record: what became of one shot or one live request: due, sent, first
 //     token, token times, done, tokens, outcome, labels, values.
 //   - Event: one server-sent event of a streamed answer, stamped when its last

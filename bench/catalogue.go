@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -169,9 +171,26 @@ func (s *Suite) readCheckFiles(root *os.Root) (faults config.Faults) {
 				continue
 			}
 			s.files[ref] = data
+			faults = append(faults, s.unsound(c, ref, data)...)
 		}
 	}
 	return faults
+}
+
+// unsound reports what is wrong in a file that a check reads, if the check can tell
+// before anything is asked.
+func (s *Suite) unsound(c CheckRef, ref check.FileRef, data []byte) config.Faults {
+	reader, ok := c.Config.(check.FileReader)
+	if !ok {
+		return nil
+	}
+	err := reader.CheckFile(filepath.Join(filepath.Dir(s.file), string(ref)), data)
+	if theirs, ok := errors.AsType[config.Faults](err); ok {
+		return theirs
+	} else if err != nil {
+		return config.Faults{c.node.Mark(fmt.Sprintf("reading %s: %v", ref, err), "mend the file, or name another one")}
+	}
+	return nil
 }
 
 // evidenceOf says what the checks of a run give to a contract.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
+	"github.com/assay-llm/assay/scenario"
 )
 
 // schemas are the documents that people write, by their file in docs/schema.
@@ -23,6 +24,9 @@ var schemas = map[string]func() ([]byte, error){
 	"suite-1.json": Schema,
 	"contract-1.json": func() ([]byte, error) {
 		return config.Schema(contract.Contract{}, "https://assay-llm.github.io/schema/contract-1.json", "Assay contract, version 1")
+	},
+	"scenarios-1.json": func() ([]byte, error) {
+		return config.Schema(scenario.File{}, "https://assay-llm.github.io/schema/scenarios-1.json", "Assay scenarios, version 1")
 	},
 	"contract-test-1.json": func() ([]byte, error) {
 		return config.Schema(contract.Test{}, "https://assay-llm.github.io/schema/contract-test-1.json", "Test of an Assay contract, version 1")
@@ -94,6 +98,7 @@ func TestSchemaFiles(t *testing.T) {
 // Load accepts, against the schema.
 func TestSchemaAcceptsExamples(t *testing.T) {
 	suite, own, tests := compile(t, Schema), compile(t, schemas["contract-1.json"]), compile(t, schemas["contract-test-1.json"])
+	dialogues := compile(t, schemas["scenarios-1.json"])
 	examples, err := filepath.Glob("../examples/*/*.yaml")
 	if err != nil || len(examples) < 4 {
 		t.Fatalf("examples: %v %v", examples, err)
@@ -109,6 +114,8 @@ func TestSchemaAcceptsExamples(t *testing.T) {
 			s = own
 		case "test.yaml":
 			s = tests
+		case "scenarios.yaml":
+			s = dialogues
 		}
 		v, err := asJSON(data)
 		if err != nil {
@@ -182,6 +189,9 @@ var beyond = map[string]string{
 	"contracts/unknown-workload-alone": elsewhere,
 	"contracts/stop-without-contract":  across,
 	"workloads/priorities":             across,
+	"files/scenarios":                  elsewhere,
+	"files/scenarios-without-script":   elsewhere,
+	"files/dialogue-of-two-minds":      across,
 	"files/missing-contract":           elsewhere,
 	"files/missing-both":               elsewhere,
 	"files/escape":                     elsewhere,

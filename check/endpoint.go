@@ -83,6 +83,12 @@ type FileRef string
 // IsZero reports whether no file is named.
 func (f FileRef) IsZero() bool { return f == "" }
 
+// A FileReader is a configuration that can tell whether a file which it names is
+// sound. It is asked when the suite is read; name is that of the file, for faults.
+type FileReader interface {
+	CheckFile(name string, data []byte) error
+}
+
 // Files returns every file that the configuration of a check names, in the order
 // of its fields.
 func Files(config any) []FileRef { return named[FileRef](config) }

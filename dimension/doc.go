@@ -10,6 +10,7 @@
 //   - instructions: whether an answer does what the prompt says of its form (IFEval).
 //   - shape: the outward form of answers: empty, cut, refused, JSON, language, length.
 //   - reference: what answers share with the reference in words and characters.
+//   - dialogue: whether dialogues keep what was said, and ask for what is open.
 //   - similarity: whether answers say the same as others, by meaning and by facts.
 //
 // Two rules hold for all of them. A question without an answer (a failed request)

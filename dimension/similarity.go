@@ -21,22 +21,31 @@ import (
 type SimilarityConfig struct {
 	Asking `yaml:",inline"`
 
-	Against  string         `yaml:"against" oneof:"baseline,expected" doc:"what answers are compared with: those of the baseline to the same case, or what the case expects; baseline if left out"`
+	Against   string `yaml:"against" oneof:"baseline,expected" doc:"what answers are compared with: those of the baseline to the same case, or what the case expects; baseline if left out"`
+	Embedding `yaml:",inline"`
+	Same      float64 `yaml:"same" min:"0" max:"1" doc:"score from which an answer whose facts agree says the same; 0.8 if left out"`
+}
+
+// Embedding says by what texts are compared: at most one of its fields.
+type Embedding struct {
 	Embedder check.Endpoint `yaml:"embedder" doc:"a server with the API /v1/embeddings"`
 	Weights  string         `yaml:"weights" doc:"folder of an encoder instead, with model.safetensors, tokenizer.json and config.json, such as all-MiniLM-L6-v2; relative to where assay runs"`
 	Hashing  bool           `yaml:"hashing" doc:"compare the wording alone, by n-grams of characters, without any model"`
-	Same     float64        `yaml:"same" min:"0" max:"1" doc:"score from which an answer whose facts agree says the same; 0.8 if left out"`
+}
+
+// given counts the embedders that are named.
+func (e *Embedding) given() (n int) {
+	for _, has := range []bool{!e.Embedder.IsZero(), e.Weights != "", e.Hashing} {
+		if has {
+			n++
+		}
+	}
+	return n
 }
 
 // CheckConfig wants one embedder.
 func (c *SimilarityConfig) CheckConfig(n *config.Node) {
-	given := 0
-	for _, has := range []bool{!c.Embedder.IsZero(), c.Weights != "", c.Hashing} {
-		if has {
-			given++
-		}
-	}
-	if given != 1 {
+	if given := c.given(); given != 1 {
 		n.Fault(fmt.Sprintf("wants one embedder, got %d", given), "give embedder: {url: …, model: …}, weights: FOLDER or hashing: true")
 	}
 }
@@ -70,7 +79,7 @@ func runSimilarity(ctx context.Context, p *check.Pass) error {
 	if err != nil {
 		return err
 	}
-	e, name, err := conf.embedder(p)
+	e, name, err := conf.open(p)
 	if err != nil {
 		return err
 	}
@@ -90,20 +99,21 @@ func runSimilarity(ctx context.Context, p *check.Pass) error {
 	return errors.Join(asked, after.Drift(before))
 }
 
-// embedder opens the embedder that the suite names, and says which it is.
-func (c *SimilarityConfig) embedder(p *check.Pass) (check.Embedder, string, error) {
+// open opens the embedder that the suite names, n-grams if it names none, and says
+// which it is.
+func (e *Embedding) open(p *check.Pass) (check.Embedder, string, error) {
 	switch {
-	case c.Hashing:
-		return embed.Hashing(0), "n-grams of characters", nil
-	case c.Weights != "":
-		m, err := embed.Load(os.DirFS(c.Weights))
+	case e.Weights != "":
+		m, err := embed.Load(os.DirFS(e.Weights))
 		if err != nil {
-			return nil, "", fmt.Errorf("weights %s: %w", c.Weights, err)
+			return nil, "", fmt.Errorf("weights %s: %w", e.Weights, err)
 		}
-		return m, "weights " + c.Weights, nil
+		return m, "weights " + e.Weights, nil
+	case !e.Embedder.IsZero():
+		m, err := p.Embedder(e.Embedder)
+		return m, e.Embedder.Name(), err
 	}
-	e, err := p.Embedder(c.Embedder)
-	return e, c.Embedder.Name(), err
+	return embed.Hashing(0), "n-grams of characters", nil
 }
 
 // pairs finds what each answer is compared with. Of the baseline's own answers that is

@@ -33,7 +33,9 @@ func subjects() (rows string, about func(asked string) string) {
 
 func TestSimilarity(t *testing.T) {
 	rows, about := subjects()
-	conf := func() *SimilarityConfig { return &SimilarityConfig{Asking: asking(), Hashing: true} }
+	conf := func() *SimilarityConfig {
+		return &SimilarityConfig{Asking: asking(), Embedding: Embedding{Hashing: true}}
+	}
 	edit := func(from, to string) func(string) string {
 		return func(asked string) string { return strings.ReplaceAll(about(asked), from, to) }
 	}
@@ -75,7 +77,7 @@ func TestSimilarityToItself(t *testing.T) {
 		}
 		return &check.Answer{Outcome: record.OK, Text: text, Finish: "stop"}
 	})
-	conf := &SimilarityConfig{Asking: asking(), Hashing: true}
+	conf := &SimilarityConfig{Asking: asking(), Embedding: Embedding{Hashing: true}}
 	conf.Replicates = 2
 	o := run(t, Similarity, conf, set(t, rows), wavers, wavers)
 	if o.Why != "" {
@@ -93,7 +95,7 @@ func TestSimilarityToItself(t *testing.T) {
 func TestSimilarityIsInconclusive(t *testing.T) {
 	rows, about := subjects()
 	fails := model(func(*check.Question) *check.Answer { return &check.Answer{Outcome: record.HTTP4xx, Status: 400} })
-	conf := &SimilarityConfig{Asking: asking(), Hashing: true}
+	conf := &SimilarityConfig{Asking: asking(), Embedding: Embedding{Hashing: true}}
 	for _, c := range []struct {
 		name   string
 		models []model
@@ -121,7 +123,7 @@ func TestSimilarityIsInconclusive(t *testing.T) {
 	if got := values(o, "baseline", "same"); o.Why != "" || got["c07"] != 1 {
 		t.Errorf("against what is expected: %v (%s); want all the same", got, o.Why)
 	}
-	missing := &SimilarityConfig{Asking: asking(), Weights: t.TempDir()}
+	missing := &SimilarityConfig{Asking: asking(), Embedding: Embedding{Weights: t.TempDir()}}
 	if o := run(t, Similarity, missing, set(t, rows), says(about), says(about)); !strings.Contains(o.Why, "loading the embedder") {
 		t.Errorf("without weights: %q", o.Why)
 	}

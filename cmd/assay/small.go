@@ -11,6 +11,7 @@ import (
 	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/contract"
 	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/scenario"
 )
 
 func newVersion(c *console) *cobra.Command {
@@ -35,10 +36,10 @@ func newVersion(c *console) *cobra.Command {
 
 func newSchema(c *console) *cobra.Command {
 	return &cobra.Command{
-		Use:       "schema suite|contract|contract-test",
+		Use:       "schema suite|contract|contract-test|scenarios",
 		Short:     "Print the JSON Schema of a file, for editors",
-		ValidArgs: []string{"suite", "contract", "contract-test"},
-		Args:      exactly(1, "suite, contract or contract-test"),
+		ValidArgs: []string{"suite", "contract", "contract-test", "scenarios"},
+		Args:      exactly(1, "suite, contract, contract-test or scenarios"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var schema []byte
 			var err error
@@ -49,8 +50,10 @@ func newSchema(c *console) *cobra.Command {
 				schema, err = config.Schema(contract.Contract{}, "https://assay-llm.github.io/schema/contract-1.json", "Assay contract, version 1")
 			case "contract-test":
 				schema, err = config.Schema(contract.Test{}, "https://assay-llm.github.io/schema/contract-test-1.json", "Test of an Assay contract, version 1")
+			case "scenarios":
+				schema, err = config.Schema(scenario.File{}, "https://assay-llm.github.io/schema/scenarios-1.json", "Assay scenarios, version 1")
 			default:
-				return usage(fmt.Errorf("there is no schema of %q\n  hint: use suite, contract or contract-test", args[0]))
+				return usage(fmt.Errorf("there is no schema of %q\n  hint: use suite, contract, contract-test or scenarios", args[0]))
 			}
 			if err != nil {
 				return err
