@@ -19,7 +19,7 @@ import (
 // ContextConfig is the configuration of Context.
 type ContextConfig struct {
 	Lengths     []int64         `yaml:"lengths" doc:"lengths of the context in tokens, prompt and room for the answer together; rising. Doubled from 512 up to the limit if left out"`
-	Limit       int64           `yaml:"limit" min:"512" max:"10000000" doc:"the longest length where lengths are left out; if left out, too, the context window that every variant was seen to have, at most 8192, or 4096 if none was seen"`
+	Limit       int64           `yaml:"limit" min:"512" max:"10000000" doc:"the longest length where lengths are left out; if left out, too, 4096, or what the context windows of all variants hold, at most 8192, where the run has looked at them for another check"`
 	Depths      int             `yaml:"depths" min:"1" max:"21" doc:"at how many depths needles stand, evenly from the begin of the text to its end; 5 if left out"`
 	Texts       int             `yaml:"texts" min:"2" max:"10000" doc:"how many texts of each length and kind, the depths taking turns; 20 if left out"`
 	Kinds       []string        `yaml:"kinds" oneof:"retrieval,multi_key,update,count,coreference,contradiction,absent" doc:"what is asked for; retrieval and absent if left out. Of absent there are half as many texts"`
@@ -98,7 +98,6 @@ var Context = &check.Check{
 	Doc:    "what a variant finds in long contexts, by length, depth and kind of question: effective length, breakpoints, a sagging middle",
 	Config: func() any { return new(ContextConfig) },
 	Values: contextValues,
-	Wants:  []check.Capability{check.CapRefusesOverlong},
 	Run:    runContext,
 }
 
