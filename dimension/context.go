@@ -38,7 +38,7 @@ type ContextConfig struct {
 type InfluenceConfig struct {
 	Probes   int     `yaml:"probes" min:"2" max:"1000" doc:"how many probes, each asked once as it is and once for each window; 20 if left out"`
 	Windows  int     `yaml:"windows" min:"3" max:"101" doc:"windows, evenly over the text; 9 if left out"`
-	Length   int64   `yaml:"length" min:"256" max:"10000000" doc:"length of the context in tokens; the longest of the lengths if left out"`
+	Length   int64   `yaml:"length" min:"512" max:"10000000" doc:"length of the context in tokens; the longest of the lengths if left out"`
 	Depth    float64 `yaml:"depth" min:"0" max:"1" doc:"where the needle stands; 0.5 if left out"`
 	Reach    int64   `yaml:"reach" min:"1" max:"100000" doc:"tokens to each side of a window's centre; 128 if left out"`
 	Decay    int64   `yaml:"decay" min:"1" max:"100000" doc:"tokens over which the noise fades to 37 %; 64 if left out"`
@@ -48,8 +48,8 @@ type InfluenceConfig struct {
 // IsZero reports whether influence is not asked for.
 func (c InfluenceConfig) IsZero() bool { return c == InfluenceConfig{} }
 
-// shortestContext is the fewest tokens that hold needles and a question.
-const shortestContext = 256
+// shortestContext is the fewest tokens that hold needles, a question and some text.
+const shortestContext = 448
 
 // CheckConfig wants lengths that rise.
 func (c *ContextConfig) CheckConfig(n *config.Node) {

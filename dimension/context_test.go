@@ -316,7 +316,7 @@ func TestContextAsksTheSameAgain(t *testing.T) {
 func TestContextConfig(t *testing.T) {
 	for want, text := range map[string]string{
 		"of which number 2 is too short":    "lengths: [1000, 1000]",
-		"number 1 is too short":             "lengths: [100]",
+		"number 1 is too short":             "lengths: [500]",
 		"has lengths and a limit":           "lengths: [1000]\nlimit: 2000",
 		"asks for nothing but what is abse": "kinds: [absent]",
 		"among one length":                  "lengths: [1000]\nadaptive: true",

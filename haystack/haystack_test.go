@@ -52,7 +52,7 @@ func TestProbesHoldWhatIsAsked(t *testing.T) {
 				t.Errorf("the needle is %q, want one whole line", text)
 			}
 		}
-		for _, w := range append(p.Want(), p.others...) {
+		for _, w := range slices.Concat(p.want, p.others) {
 			if p.Kind != Count && p.Kind != Coreference && strings.Count(p.Text, w) != 1 {
 				t.Errorf("%s stands in the text %d times", w, strings.Count(p.Text, w))
 			}
@@ -202,7 +202,7 @@ func TestRightAnswersAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer := strings.Join(p.Want(), ", ")
+		answer := strings.Join(p.want, ", ")
 		if p.Kind == Absent {
 			answer = english.absent
 		}
@@ -301,7 +301,7 @@ func ExampleNew() {
 	}
 	fmt.Println(p.Text[p.Needles[0].From:p.Needles[0].To])
 	fmt.Println(p.Question)
-	fmt.Println(p.Read("It is " + p.Want()[0] + ".").Found)
+	fmt.Println(p.Read("It is " + p.want[0] + ".").Found)
 	// Output:
 	// The access code of the Obsidian Owl vault is 5688648.
 	// What is the access code of the Obsidian Owl vault? Answer with the code alone. If the text above does not state it, answer: not stated.

@@ -61,9 +61,6 @@ func (p *Probe) Prompt() string {
 	return p.intro + "\n\n" + p.Text + "\n" + p.Question
 }
 
-// Want is what a right answer has, for reports and simulated models; nothing of an Absent.
-func (p *Probe) Want() []string { return slices.Clone(p.want) }
-
 // least is how many characters a text must have to hold the needles of any kind.
 const least = 400
 

@@ -16,8 +16,6 @@ type Reading struct {
 	Found bool
 	// Invented reports whether the answer to an Absent has a value all the same.
 	Invented bool
-	// Denied reports whether the answer says that the text does not state it.
-	Denied bool
 	// Complete is the share of what was asked for that the answer has, 0 to 1; NaN of an Absent.
 	Complete float64
 	// F1 is the harmonic mean of precision and recall over the words of the name that a
@@ -33,6 +31,8 @@ type Reading struct {
 //   - several values: those that were wanted, and no other, in the order asked for.
 //   - a count: the last number, in digits or as a word.
 //   - a name: the whole name, and none of the other people's.
+//   - nothing, of an Absent: any value is invented, but that of another key beside
+//     words that deny.
 //
 // What a reasoning model thinks before </think> is no part of its answer.
 func (p *Probe) Read(answer string) Reading {
@@ -40,10 +40,11 @@ func (p *Probe) Read(answer string) Reading {
 		answer = answer[i+len("</think>"):]
 	}
 	answer = halfWidth(answer)
-	r := Reading{Denied: denies(answer), Complete: math.NaN(), F1: math.NaN()}
+	r := Reading{Complete: math.NaN(), F1: math.NaN()}
 	switch p.Kind {
 	case Absent:
-		r.Invented = slices.ContainsFunc(codes(answer), func(c string) bool { return !r.Denied || !slices.Contains(p.others, c) })
+		denied := denies(answer)
+		r.Invented = slices.ContainsFunc(codes(answer), func(c string) bool { return !denied || !slices.Contains(p.others, c) })
 		return r
 	case Count:
 		n, ok := lastCount(answer)
