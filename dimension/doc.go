@@ -11,6 +11,8 @@
 //   - shape: the outward form of answers: empty, cut, refused, JSON, language, length.
 //   - reference: what answers share with the reference in words and characters.
 //   - dialogue: whether dialogues keep what was said, and ask for what is open.
+//   - drift: how far answers move when the same is asked in other words or with errors.
+//   - noise: whether the intent of a message is recognised with noise.
 //   - similarity: whether answers say the same as others, by meaning and by facts.
 //
 // Two rules hold for all of them. A question without an answer (a failed request)

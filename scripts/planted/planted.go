@@ -36,7 +36,7 @@ type told struct {
 
 // faults lists all, check by check.
 func faults() []fault {
-	return slices.Concat(contextFaults(), dialogueFaults(), exactFaults())
+	return slices.Concat(contextFaults(), dialogueFaults(), driftFaults(), exactFaults(), noiseFaults())
 }
 
 // side is one variant: a model of ability, with errors of its own.
