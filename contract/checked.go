@@ -330,10 +330,11 @@ func (e meaner) estimate(clusters [][]float64) stat.Estimate {
 	return est
 }
 
-// bulk bounds the mean of clusters of which at least half have one mean. Each of
-// the others lies within the value's bounds, so the mean is off that of the most
-// by no more than the share of those that are lower, times how low they can be.
-// It needs clusters of one size, since else a large one weighs more.
+// bulk bounds the mean of clusters of which at least half have one mean, by how far
+// below and above it the others are on average: numbers with bounds, of which most are
+// 0. Where the value cannot lie beyond the most frequent mean, the distance to the
+// other side is all there is, and bounds the mean from both. It needs clusters of one
+// size, since else a large one weighs more.
 func (e meaner) bulk(est *stat.Estimate, clusters [][]float64) {
 	m, g := e.metric, len(clusters)
 	if m.Least >= m.Most || g < 2 {
@@ -359,18 +360,41 @@ func (e meaner) bulk(est *stat.Estimate, clusters [][]float64) {
 	if math.IsNaN(usual) {
 		return
 	}
-	lower, higher := 0, 0
-	for _, x := range means {
-		if x < usual {
-			lower++
-		} else if x > usual {
-			higher++
+	below := e.distance(means, func(x float64) float64 { return usual - x }, usual-least)
+	above := e.distance(means, func(x float64) float64 { return x - usual }, most-usual)
+	lo, hi := usual-below.Hi, usual+above.Hi
+	switch {
+	case usual >= most:
+		hi = usual - below.Lo
+	case usual <= least:
+		lo = usual + above.Lo
+	}
+	est.Lo, est.Hi = math.Min(est.Value, lo), math.Max(est.Value, hi)
+	est.Method = "mean over clusters, bound on how far those that are not as most are off"
+	est.Warnings = nil
+}
+
+// distance estimates how far numbers lie to one side on average, those of the other
+// side as 0, if none can lie further than so much. Of all or nothing the interval is
+// that of a share.
+func (e meaner) distance(x []float64, of func(float64) float64, most float64) stat.Estimate {
+	if !(most > 0) {
+		return stat.Estimate{}
+	}
+	whole, sum := 0, 0.0
+	for _, v := range x {
+		d := math.Min(math.Max(of(v)/most, 0), 1)
+		sum += d
+		if d == 1 {
+			whole++
 		}
 	}
-	est.Lo = math.Min(est.Value, usual-(usual-least)*stat.ExactShare(lower, g, e.confidence).Hi)
-	est.Hi = math.Max(est.Value, usual+(most-usual)*stat.ExactShare(higher, g, e.confidence).Hi)
-	est.Method = "mean over clusters, exact bound on the share of those that are not as most"
-	est.Warnings = nil
+	est := stat.BoundedMean(math.Min(sum/float64(len(x)), 1), len(x), e.confidence)
+	if float64(whole) == sum {
+		est = stat.ExactShare(whole, len(x), e.confidence)
+	}
+	est.Lo, est.Hi = most*est.Lo, most*est.Hi
+	return est
 }
 
 // lopsided says that one variant lacks more values than the other on the same
@@ -392,12 +416,41 @@ func lopsided(cases []pairing, title string) string {
 	return fmt.Sprintf("%s have no %s of the candidate alone, %s none of the baseline alone: what is missing has to do with the variant", count(only, "case"), title, count(other, "case"))
 }
 
+// only counts the cases that have no number by definition in the scope, and can have one
+// in the other.
+func (s *scope) only(other *scope, m record.Metric) (n int) {
+	can := make(map[int64]bool, len(other.records))
+	for _, r := range other.records {
+		if _, _, exempt := readValue(r, m); !exempt {
+			can[r.Shot] = true
+		}
+	}
+	for _, r := range s.records {
+		if _, _, exempt := readValue(r, m); exempt && can[r.Shot] {
+			n++
+		}
+	}
+	return n
+}
+
+// exempted says that one variant has no number by definition on more cases than the other,
+// so that those that are compared are chosen by the variant; "" if chance explains it.
+func exempted(cand, base int, title string) string {
+	if compare.McNemar(cand, base, false).P >= 0.05 {
+		return ""
+	}
+	return fmt.Sprintf("%s can have no %s of the candidate alone, %s none of the baseline alone: which cases are compared has to do with the variant; hold each against a limit, and what takes the cases out beside it", count(cand, "case"), title, count(base, "case"))
+}
+
 // pairedChange is the change of a check's value on the same cases.
 func (x *trial) pairedChange() (est stat.Estimate, gap string) {
 	m := x.metric
 	cases, oneSided := paired(&x.cand, &x.base, m)
 	if gap = lopsided(cases, m.Title); gap != "" {
 		return none(gap, x.two()).est, gap
+	}
+	if why := exempted(x.cand.only(&x.base, m), x.base.only(&x.cand, m), m.Title); why != "" && len(cases) > 0 {
+		return none(why, x.two()).est, why
 	}
 	if oneSided > 0 {
 		x.note(fmt.Sprintf("%s can have the value “%s” of one variant alone, and are left out", count(oneSided, "case"), m.Title))
@@ -423,7 +476,11 @@ func CompareChecked(e Evidence, metric, candidate, baseline string, confidence f
 	}
 	cases, _ := paired(&cand, &base, m)
 	r := hull(m, cases, true, "both variants", confidence)
-	if why := lopsided(cases, m.Title); why != "" && r.gap == "" {
+	why := lopsided(cases, m.Title)
+	if why == "" && len(cases) > 0 {
+		why = exempted(cand.only(&base, m), base.only(&cand, m), m.Title)
+	}
+	if why != "" && r.gap == "" {
 		r.gap = why
 	}
 	return r.warned(), ChangeDifference, nil

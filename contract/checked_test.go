@@ -322,3 +322,78 @@ func TestErrorRatesOfCheckedClausesAtTheMargin(t *testing.T) {
 		})
 	}
 }
+
+// A mean of numbers with bounds, of which most are equal, is bounded by how far the
+// others are off, and not as if they were as far off as can be.
+func TestAMeanOfMostlyEqualNumbersIsNotWiderThanItsNumbers(t *testing.T) {
+	followed := func(i int) float64 { return []float64{10, 10, 10, 6.6, 3.3}[i%5] } // of 10; mean 7.98
+	est, _, err := Measure(cases(20, 1, "quality.score", func(i int) (float64, float64) { return 10, followed(i) }), Quantity{Stat: "mean", Metric: "quality.score"}, "candidate", "quality", nil, 0.95)
+	if err != nil || est.Lo < 4.5 || est.Lo > 5.5 || est.Hi > 9.7 || est.Hi < 9 {
+		t.Errorf("%.2f [%.2f, %.2f], %v; want about 7.98 [5.0, 9.6]", est.Value, est.Lo, est.Hi, err)
+	}
+	yes, _, _ := Measure(cases(20, 1, "quality.right", func(i int) (float64, float64) { return 1, yes(followed(i) == 10) }), Quantity{Stat: "share", Metric: "quality.right"}, "candidate", "quality", nil, 0.95)
+	if est.Hi-est.Lo > 10*(yes.Hi-yes.Lo)*1.1 {
+		t.Errorf("[%.2f, %.2f] of 10 is wider than its sibling of yes and no, [%.2f, %.2f]", est.Lo, est.Hi, yes.Lo, yes.Hi)
+	}
+}
+
+func TestMeansOfMostlyEqualNumbersPassWronglySeldom(t *testing.T) {
+	const runs = 1500
+	r := rand.New(rand.NewPCG(4, 8))
+	for name, tc := range map[string]struct {
+		n    int
+		draw func() float64 // of 10
+		mean float64
+	}{
+		"a few far off":  {20, func() float64 { return 10 - 10*float64(r.IntN(8)/7) }, 8.75},
+		"many a bit off": {20, func() float64 { return 10 - 3*float64(r.IntN(5)/3) }, 10 - 3*.4},
+		"evenly off":     {40, func() float64 { return 10 - 10*r.Float64()*float64(r.IntN(4)/3) }, 8.75},
+	} {
+		for how, need := range map[string]string{
+			"alone":  fmt.Sprintf("mean(quality.score) >= %.4f", tc.mean),
+			"paired": fmt.Sprintf("mean(quality.score) >= baseline - %.4f", 10-tc.mean),
+		} {
+			passed := 0
+			for range runs {
+				e := cases(tc.n, 1, "quality.score", func(int) (float64, float64) { return 10, tc.draw() })
+				if checkedResult(t, need, e).Grade == Pass {
+					passed++
+				}
+			}
+			if most := 0.05 + 3*math.Sqrt(.05*.95/runs); float64(passed) > most*runs {
+				t.Errorf("%s, %s: %d of %d pass wrongly", name, how, passed, runs)
+			}
+		}
+	}
+}
+
+// A variant that has no number by definition on the hard cases is not held against the
+// baseline on the easy ones.
+func TestExemptionsOfOneVariantDecideNothing(t *testing.T) {
+	exempt := math.Inf(1)
+	const need = "share(quality.right) >= baseline - 5 points"
+	of := func(cand, base int) Evidence {
+		return cases(200, 1, "quality.right", func(i int) (b, c float64) {
+			switch {
+			case i < cand:
+				return 1, exempt
+			case i < cand+base:
+				return exempt, 1
+			}
+			return 1, 1
+		})
+	}
+	for _, tc := range []struct {
+		cand, base int
+		want       Grade
+		reason     string
+	}{
+		{0, 0, Pass, ""}, {4, 4, Pass, ""}, {3, 0, Pass, ""},
+		{12, 0, Inconclusive, "12 cases can have no right of the candidate alone"}, {0, 12, Inconclusive, "12 cases none of the baseline alone"},
+		{200, 0, Inconclusive, "can have"},
+	} {
+		if r := checkedResult(t, need, of(tc.cand, tc.base)); r.Grade != tc.want || !strings.Contains(r.Reason, tc.reason) {
+			t.Errorf("%d of the candidate and %d of the baseline: %v: %s; want %v with %q", tc.cand, tc.base, r.Grade, r.Reason, tc.want, tc.reason)
+		}
+	}
+}

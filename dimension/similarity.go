@@ -58,7 +58,7 @@ var Similarity = &check.Check{
 	Values: func(any) []check.Value {
 		return []check.Value{
 			{Name: "score", Title: "similarity", Doc: "harmonic mean of precision and recall of the best matches of sentences, on the embedder's scale: 0 is what unrelated answers have, 1 the same text", Unit: record.Points, Higher: true, Most: 1},
-			yesNo("facts", "facts agree", "numbers, quantities, money, dates, names and negation are those of the other text", true),
+			yesNo("facts", "facts agree", "numbers, quantities, money, dates, names and negation are those of the other text; a case in which neither text has any of these has no number", true),
 			yesNo("same", "says the same", "the score is high enough, and the facts agree", true),
 		}
 	},
@@ -193,7 +193,11 @@ func (c *SimilarityConfig) compare(ctx context.Context, p *check.Pass, e check.E
 		score := min(matches[i].F, 1)
 		a := verify.Agree(o.answer, o.with)
 		o.trial.Set(o.variant, "score", score)
-		o.trial.Set(o.variant, "facts", yes(a.Holds()))
+		if a.Nothing {
+			o.trial.Exempt(o.variant, "facts")
+		} else {
+			o.trial.Set(o.variant, "facts", yes(a.Holds()))
+		}
 		o.trial.Set(o.variant, "same", yes(score >= same && a.Holds()))
 		if k, has := worst[o.variant]; !a.Holds() && (!has || a.F < verify.Agree(pairs[k].answer, pairs[k].with).F) {
 			worst[o.variant] = i

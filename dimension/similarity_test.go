@@ -128,3 +128,35 @@ func TestSimilarityIsInconclusive(t *testing.T) {
 		t.Errorf("without weights: %q", o.Why)
 	}
 }
+
+// Two texts without any facts agree on nothing, and are no evidence that facts are kept.
+func TestSimilarityOfTextsWithoutFacts(t *testing.T) {
+	rows, about := subjects()
+	plain := func(asked string) string { return "people like " + asked }
+	conf := &SimilarityConfig{Asking: asking(), Hashing: true, Against: "expected"}
+	for name, tc := range map[string]struct {
+		expect, say func(asked string) string
+		facts       float64
+		exempt      bool
+	}{
+		"none":          {plain, func(asked string) string { return plain(asked) + " very much" }, nan, true},
+		"one negates":   {plain, func(asked string) string { return "people do not like " + asked }, 0, false},
+		"facts":         {about, about, 1, false},
+		"facts dropped": {about, plain, 0, false},
+	} {
+		s := set(t, rows)
+		for i := range s.Cases {
+			s.Cases[i].Expect = tc.expect(s.Cases[i].Prompt)
+		}
+		o := run(t, Similarity, conf, s, says(tc.say))
+		if o.Why != "" {
+			t.Fatal(o.Why)
+		}
+		for _, r := range o.Records {
+			_, exempt := r.Values[record.Exempt("similarity.facts")]
+			if x, ok := r.Values["similarity.facts"]; exempt != tc.exempt || ok == tc.exempt || ok && x != tc.facts {
+				t.Errorf("%s, %s: %v, exempt %v", name, r.Case, x, exempt)
+			}
+		}
+	}
+}

@@ -62,3 +62,46 @@ func ExactShare(k, n int, confidence float64) Estimate {
 }
 
 const methodExact = "share, Clopper-Pearson"
+
+// BoundedMean estimates the mean of n independent numbers from 0 to 1, whose mean
+// was this, with no other knowledge of them: the interval has every truth at which
+// Chernoff's bound gives a mean so far off a chance of the tail or more (Hoeffding, J. Am. Stat.
+// Assoc. 58, 1963, theorem 1). It covers the truth at least as often as the confidence
+// says at any n, and is wider than an interval by the spread where there are enough
+// numbers for one.
+func BoundedMean(mean float64, n int, confidence float64) Estimate {
+	tail, ok := tails(confidence)
+	switch {
+	case !ok:
+		return undefined(n, 0, confidence, methodBounded, badConfidence)
+	case n <= 0 || !(mean >= 0 && mean <= 1):
+		return undefined(n, 0, confidence, methodBounded, "there is no mean from 0 to 1")
+	}
+	e := Estimate{Value: mean, Confidence: confidence, N: n, Effective: float64(n), Method: methodBounded}
+	most := -math.Log(tail) / float64(n)
+	e.Lo, e.Hi = divergent(mean, 0, most), divergent(mean, 1, most)
+	return e
+}
+
+const methodBounded = "mean of bounded numbers, Chernoff-Hoeffding"
+
+// divergent finds the truth between the mean and an end of which the mean diverges
+// by so much (Kullback and Leibler's, of yes and no); the end if none does.
+func divergent(mean, end, most float64) float64 {
+	term := func(p, q float64) float64 {
+		if p == 0 {
+			return 0
+		}
+		return p * math.Log(p/q)
+	}
+	near, far := mean, end
+	for range 100 {
+		q := (near + far) / 2
+		if term(mean, q)+term(1-mean, 1-q) < most {
+			near = q
+		} else {
+			far = q
+		}
+	}
+	return far
+}

@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -66,4 +67,55 @@ func TestChancesAreTails(t *testing.T) {
 			t.Fatalf("%d of %d: %+v", k, n, e)
 		}
 	})
+}
+
+// The interval of a bounded mean misses on either side no more often than its tail
+// says, for numbers of any shape, and is Clopper and Pearson's where there is nothing but
+// zeros.
+func TestBoundedMeanCovers(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, tc := range map[string]struct {
+		draw  func() float64
+		truth float64
+	}{
+		"yes or no": {func() float64 { return float64(r.IntN(10) / 9) }, 0.1},
+		"even":      {r.Float64, 0.5},
+		"mostly 1":  {func() float64 { return 1 - float64(r.IntN(3)/2)*r.Float64() }, 1 - 1./6},
+		"thirds":    {func() float64 { return float64(r.IntN(4)) / 3 }, 0.5},
+	} {
+		for _, n := range []int{5, 20, 100} {
+			const runs = 4000
+			low, high := 0, 0
+			for range runs {
+				sum := 0.0
+				for range n {
+					sum += tc.draw()
+				}
+				e := BoundedMean(min(sum/float64(n), 1), n, 0.9)
+				if e.Lo > tc.truth {
+					high++
+				}
+				if e.Hi < tc.truth {
+					low++
+				}
+				if !(e.Lo <= e.Value && e.Value <= e.Hi && e.Lo >= 0 && e.Hi <= 1) {
+					t.Fatalf("%v [%v, %v]", e.Value, e.Lo, e.Hi)
+				}
+			}
+			if most := runs * 5 / 100; low > most || high > most {
+				t.Errorf("%s, %d: %d below and %d above of %d; want at most %d", name, n, low, high, runs, most)
+			}
+		}
+	}
+	for _, n := range []int{1, 20, 300} {
+		if got, want := BoundedMean(0, n, 0.9).Hi, 1-math.Pow(0.05, 1/float64(n)); math.Abs(got-want) > 1e-9 {
+			t.Errorf("none of %d: up to %v, want %v", n, got, want)
+		}
+	}
+	if e := BoundedMean(1, 20, 0.9); e.Hi != 1 || e.Lo < 0.86 {
+		t.Errorf("all of 20: [%v, %v]", e.Lo, e.Hi)
+	}
+	if BoundedMean(1.1, 3, 0.9).Defined() || BoundedMean(0.5, 0, 0.9).Defined() || BoundedMean(0.5, 3, 1).Defined() {
+		t.Error("there is an estimate of nothing")
+	}
 }

@@ -190,6 +190,7 @@ type Agreement struct {
 	Precision, Recall, F float64 // of the facts as a multiset; 1 where there are none on either side
 	Missing, Added       []Fact  // of the reference but not in the answer, and the other way round
 	Negation             bool    // both negate, or neither does
+	Nothing              bool    // neither has a fact or negates: there is nothing to agree on
 }
 
 // Holds reports whether every fact is there, none was added, and nothing is turned
@@ -201,6 +202,7 @@ func (a Agreement) Holds() bool { return a.Negation && len(a.Missing) == 0 && le
 func Agree(answer, reference string) Agreement {
 	a, r := slices.Compact(Facts(answer)), slices.Compact(Facts(reference))
 	g := Agreement{Precision: 1, Recall: 1, Negation: Negates(answer) == Negates(reference)}
+	g.Nothing = len(a) == 0 && len(r) == 0 && g.Negation && !Negates(answer)
 	for _, f := range a {
 		if !slices.Contains(r, f) {
 			g.Added = append(g.Added, f)
