@@ -388,8 +388,11 @@ func TestExemptionsOfOneVariantDecideNothing(t *testing.T) {
 		want       Grade
 		reason     string
 	}{
-		{0, 0, Pass, ""}, {4, 4, Pass, ""}, {3, 0, Pass, ""},
-		{12, 0, Inconclusive, "12 cases can have no right of the candidate alone"}, {0, 12, Inconclusive, "12 cases none of the baseline alone"},
+		{0, 0, Pass, ""},
+		{4, 4, Pass, ""},
+		{3, 0, Pass, ""},
+		{12, 0, Inconclusive, "12 cases can have no right of the candidate alone"},
+		{0, 12, Inconclusive, "12 cases none of the baseline alone"},
 		{200, 0, Inconclusive, "can have"},
 	} {
 		if r := checkedResult(t, need, of(tc.cand, tc.base)); r.Grade != tc.want || !strings.Contains(r.Reason, tc.reason) {
