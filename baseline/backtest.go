@@ -185,7 +185,13 @@ func against(g Gate, s, ref Snapshot) (contract.Grade, string) {
 			why = "the reference has no such figure"
 			continue
 		}
-		_, grade := g.Need.Against(f.at(2*confidence-1), o.at(2*confidence-1))
+		if f.Signature != nil && o.Signature != nil {
+			if differs := f.Signature.Differs(o.Signature); differs != "" {
+				grades, why = append(grades, contract.Inconclusive), "the figures came about in different ways: "+differs
+				continue
+			}
+		}
+		_, grade := g.Need.Against(f.Unit, f.at(2*confidence-1), o.at(2*confidence-1))
 		if grade == contract.Inconclusive {
 			why = "the intervals reach over the limit, or there are none"
 		}

@@ -317,3 +317,66 @@ func TestMajor(t *testing.T) {
 		}
 	}
 }
+
+// checkedRun is a run that has a check, too, whose estimate and share are so.
+func checkedRun(id string, estimate, right float64, sign record.Signature) Source {
+	s := service{requests: 300, typical: 100 * time.Millisecond, seed: 1}.run(id, chat)
+	sign.Value = "quality.corrected"
+	c := contract.Checked{Name: "quality", Signatures: []record.Signature{sign}, Metrics: []record.Metric{
+		{Name: "quality.corrected", Title: "corrected", Unit: record.Proportion, Higher: true, Check: "quality", Whole: true, Most: 1},
+		record.Written(record.Metric{Name: "quality.right", Title: "right", Unit: record.Proportion, Higher: true, Indicator: true, Check: "quality", Most: 1}),
+	}}
+	e := record.Estimate{Value: "quality.corrected", Variant: "candidate", Number: &estimate, N: 300}
+	for i, confidence := range record.Confidences() {
+		lo, hi := estimate-0.004*float64(i), estimate+0.004*float64(i)
+		e.Intervals = append(e.Intervals, record.Interval{Confidence: confidence, Lo: &lo, Hi: &hi})
+	}
+	c.Estimates = []record.Estimate{e}
+	for i := range 300 {
+		yes := 0.0
+		if float64(i) < 300*right {
+			yes = 1
+		}
+		s.Evidence.Records = append(s.Evidence.Records, record.Record{Shot: int64(i), Variant: "candidate", Workload: "quality", Case: id, Session: id + string(rune('a'+i)), Outcome: record.OK, Values: map[string]float64{"quality.right": yes}})
+	}
+	s.Evidence.Checks = []contract.Checked{c}
+	return s
+}
+
+// What checks found is registered with how it came about, and a number of another
+// signature is not held against it.
+func TestChecksAreHeldAgainstARegisteredBaseline(t *testing.T) {
+	p := Policy{Gates: []Gate{
+		{ID: "corrected", Need: must("estimate(quality.corrected) >= reference - 5 points")},
+		{ID: "right", Need: must("share(quality.right) >= reference - 10 points")},
+	}}
+	sign := record.Signature{Data: "d", Judge: "j", Estimator: "PPI++"}
+	other := sign
+	other.Judge = "k"
+	broken := checkedRun("b", 0.8, 0.9, sign)
+	broken.Evidence.Checks[0].Why = "its judge drifted"
+	for name, tc := range map[string]struct {
+		candidate Source
+		want      contract.Grade
+		reason    string
+	}{
+		"the same":      {checkedRun("b", 0.8, 0.9, sign), contract.Pass, "all 2 gates pass"},
+		"worse":         {checkedRun("b", 0.6, 0.9, sign), contract.Fail, "corrected"},
+		"less right":    {checkedRun("b", 0.8, 0.6, sign), contract.Fail, "right"},
+		"another judge": {checkedRun("b", 0.8, 0.9, other), contract.Inconclusive, "who judges: k, and was j"},
+		"broken":        {broken, contract.Inconclusive, "its judge drifted"},
+	} {
+		tc.candidate.Also = p.Quantities()
+		base := checkedRun("a", 0.8, 0.9, sign)
+		base.Also = p.Quantities()
+		r := judged(t, base, tc.candidate, p)
+		if r.Grade != tc.want || !strings.Contains(r.Reason, tc.reason) {
+			t.Errorf("%s: %s: %s; want %s with %q", name, r.Grade, r.Reason, tc.want, tc.reason)
+		}
+	}
+	for _, f := range take(t, checkedRun("a", 0.8, 0.9, sign)).Figures {
+		if f.Workload == "chat" && strings.HasPrefix(f.Quantity.Metric, "quality") {
+			t.Errorf("%s is registered of the workload chat", f.Quantity)
+		}
+	}
+}

@@ -40,6 +40,8 @@ type Figure struct {
 	Workload string            `json:"workload"`
 	Unit     record.Unit       `json:"unit"`
 	Levels   []contract.Figure `json:"levels"` // the value with its intervals at 90 % and 98 %, two-sided
+
+	Signature *record.Signature `json:"signature,omitempty"` // how a value of a check came about
 }
 
 // levels are the two-sided confidences that figures are kept at: their ends are
@@ -117,9 +119,58 @@ func Take(s Source) (Snapshot, error) {
 			out.Figures = append(out.Figures, f)
 		}
 	}
+	if err := out.check(s); err != nil {
+		return Snapshot{}, err
+	}
 	out.Quarantine = quarantine(s, failed)
 	out.ID = out.digest()
 	return out, nil
+}
+
+// check adds what the checks of the run found of the variant: the means and shares of
+// their values, what they estimated as a whole, and what gates ask for. A check that
+// proves nothing has no figures.
+func (s *Snapshot) check(from Source) error {
+	for _, c := range from.Evidence.Checks {
+		if c.Why != "" {
+			continue
+		}
+		for _, q := range checked(c, from.Also) {
+			f := Figure{Quantity: q, Workload: c.Name}
+			if i := slices.IndexFunc(c.Signatures, func(s record.Signature) bool { return s.Value == q.Metric }); i >= 0 {
+				f.Signature = &c.Signatures[i]
+			}
+			for _, level := range levels {
+				e, unit, err := contract.Measure(from.Evidence, q, s.Variant, c.Name, nil, level)
+				if err != nil {
+					return fmt.Errorf("taking a snapshot of %s: %w", from.Path, err)
+				}
+				f.Unit, f.Levels = unit, append(f.Levels, contract.Figure{Estimate: usable(e)})
+			}
+			s.Figures = append(s.Figures, f)
+		}
+	}
+	return nil
+}
+
+// checked are the quantities that are kept of a check.
+func checked(c contract.Checked, also []contract.Quantity) (out []contract.Quantity) {
+	for _, m := range c.Metrics[:min(len(c.Metrics), mostValues)] {
+		q := contract.Quantity{Stat: "mean", Metric: m.Name}
+		switch {
+		case m.Whole:
+			q.Stat = "estimate"
+		case m.Indicator:
+			q.Stat = "share"
+		}
+		out = append(out, q)
+		for _, a := range also {
+			if a.Metric == m.Name && a != q {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
 }
 
 // usable takes the value away from an estimate that is no evidence.
@@ -146,7 +197,7 @@ func workloads(m *record.Manifest, variant string) []string {
 // quantities are the usual ones, those of the gates and the means of the values
 // that checks wrote.
 func quantities(s Source, variant, workload string) []contract.Quantity {
-	out := append(usual(), s.Also...)
+	out := append(usual(), slices.DeleteFunc(slices.Clone(s.Also), func(q contract.Quantity) bool { return ofCheck(s.Evidence.Checks, q.Metric) })...)
 	values := map[string]bool{}
 	for i := range s.Evidence.Records {
 		r := &s.Evidence.Records[i]
@@ -163,6 +214,13 @@ func quantities(s Source, variant, workload string) []contract.Quantity {
 	}
 	slices.SortFunc(out, func(a, b contract.Quantity) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(out)
+}
+
+// ofCheck reports whether a check writes the metric.
+func ofCheck(checks []contract.Checked, metric string) bool {
+	return slices.ContainsFunc(checks, func(c contract.Checked) bool {
+		return slices.ContainsFunc(c.Metrics, func(m record.Metric) bool { return m.Name == metric })
+	})
 }
 
 // mostFailed is the share of failed requests beyond which a run is no yardstick.
@@ -204,7 +262,7 @@ func (s Snapshot) Figure(q contract.Quantity, workload string) (Figure, bool) {
 func (s Snapshot) reference() contract.Reference {
 	var out contract.Reference
 	for _, f := range s.Figures {
-		v := contract.Registered{Quantity: f.Quantity, Workload: f.Workload, Value: f.Value()}
+		v := contract.Registered{Quantity: f.Quantity, Workload: f.Workload, Value: f.Value(), Signature: f.Signature}
 		for _, l := range f.Levels {
 			v.Figures = append(v.Figures, l.Estimate)
 		}

@@ -460,6 +460,9 @@ func (x *trial) missing() string {
 		x.Shortfall = least - n
 		return fmt.Sprintf("only %s of %s; the clause asks for %s", count(n, "request"), x.cand.variant, grouped(fmt.Sprint(least)))
 	}
+	if need.Limit.Reference {
+		return x.b.gap
+	}
 	if !need.Limit.Baseline {
 		return ""
 	}

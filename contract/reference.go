@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assay-llm/assay/config"
+	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/stat"
 )
 
@@ -28,6 +29,10 @@ type Registered struct {
 	// Figures are the value with its intervals, at one confidence each, where who
 	// registered it kept them; nil: the value is taken as exact.
 	Figures []stat.Estimate
+
+	// Signature says how the value of a check came about; nil: it is of none, or nobody
+	// tells. A value of another signature is not held against it.
+	Signature *record.Signature
 
 	text string
 }
@@ -183,6 +188,15 @@ func (x *trial) refer(j *judge) {
 		return
 	}
 	x.b.est = v.at(x.two())
+	switch {
+	case v.Signature == nil:
+	case x.Signature == nil:
+		x.b.gap = "the registered value came about in a way that is known, and that of this run is not"
+	default:
+		if why := x.Signature.Differs(v.Signature); why != "" {
+			x.b.gap = "the registered value came about in another way: " + why
+		}
+	}
 	x.Baseline = &Figure{x.b.est}
 	if len(v.Figures) == 0 {
 		x.note("the registered value is taken as exact: how far off it is, this run cannot tell")
@@ -190,12 +204,11 @@ func (x *trial) refer(j *judge) {
 }
 
 // Against holds a candidate's estimate against a registered one, both of the
-// need's quantity and in its unit, as [Evaluate] does with the records of the
+// need's quantity and in this unit of it, as [Evaluate] does with the records of the
 // candidate: the change, and what it shows of the need. A need that refers to no
 // yardstick is inconclusive.
-func (n Need) Against(candidate, registered stat.Estimate) (stat.Estimate, Grade) {
-	_, unit, err := n.Quantity.metric()
-	if err != nil || !n.Limit.relative() {
+func (n Need) Against(unit record.Unit, candidate, registered stat.Estimate) (stat.Estimate, Grade) {
+	if !n.Limit.relative() || !n.bound && n.checkUnit(unit) != nil {
 		return stat.Estimate{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1)}, Inconclusive
 	}
 	kind, limit := changeOf(n.Limit, unit)

@@ -89,7 +89,7 @@ func runSimilarity(ctx context.Context, p *check.Pass) error {
 	}
 	trials, asked := p.Ask(ctx, conf.shots(cases))
 	pairs := conf.pairs(trials, cases)
-	if err := conf.compare(ctx, p, e, name, trials, pairs); err != nil {
+	if err := conf.compare(ctx, p, e, name, record.Sketch(before.Vectors), trials, pairs); err != nil {
 		return errors.Join(asked, err)
 	}
 	after, err := embed.Probe(ctx, e)
@@ -156,7 +156,7 @@ func (c *SimilarityConfig) pairs(trials []*check.Trial, cases []corpus.Case) (pa
 	return pairs
 }
 
-func (c *SimilarityConfig) compare(ctx context.Context, p *check.Pass, e check.Embedder, name string, trials []*check.Trial, pairs []other) error {
+func (c *SimilarityConfig) compare(ctx context.Context, p *check.Pass, e check.Embedder, name, probe string, trials []*check.Trial, pairs []other) error {
 	if c.Against != "expected" && len(p.Variants) < 2 && c.Replicates < 2 {
 		return errors.New("there is nothing to compare: want two variants, replicates: 2 or more, or against: expected")
 	}
@@ -178,9 +178,9 @@ func (c *SimilarityConfig) compare(ctx context.Context, p *check.Pass, e check.E
 	p.Publish(scale)
 	same := cmp.Or(c.Same, .8)
 	sign := fmt.Sprintf("sentences matched by %s, on a scale of unrelated answers", name)
-	p.Sign(check.Signature{Value: "score", Estimator: sign})
+	p.Sign(check.Signature{Value: "score", Estimator: sign, Probe: probe})
 	p.Sign(check.Signature{Value: "facts", Estimator: "facts and negation by rules"})
-	p.Sign(check.Signature{Value: "same", Estimator: fmt.Sprintf("%s, from %g, and facts", sign, same)})
+	p.Sign(check.Signature{Value: "same", Estimator: fmt.Sprintf("%s, from %g, and facts", sign, same), Probe: probe})
 	matches, ok, err := embed.Score(ctx, e, scale, answers, with)
 	if err != nil {
 		return err

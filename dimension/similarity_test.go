@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/assay-llm/assay/check"
+	"github.com/assay-llm/assay/corpus"
+	"github.com/assay-llm/assay/embed"
 	"github.com/assay-llm/assay/record"
 )
 
@@ -158,5 +160,40 @@ func TestSimilarityOfTextsWithoutFacts(t *testing.T) {
 				t.Errorf("%s, %s: %v, exempt %v", name, r.Case, x, exempt)
 			}
 		}
+	}
+}
+
+// What an embedder makes of the probes stands in the signature of what rests on it, and
+// tells one embedder from another.
+func TestSimilarityIsSignedByItsEmbedder(t *testing.T) {
+	rows, about := subjects()
+	signs := func(seed bool) []record.Signature {
+		conf := &SimilarityConfig{Asking: asking(), Hashing: true, Against: "expected"}
+		if seed {
+			conf = &SimilarityConfig{Asking: asking(), Against: "expected", Embedder: check.Endpoint{URL: "http://e/v1", Model: "e"}}
+		}
+		c := check.Config{
+			Checks: []check.Declared{{Check: Similarity, Config: conf}}, Seed: 7, Sets: map[string]*corpus.Set{"set.jsonl": set(t, rows)},
+			Embedder: func(check.Endpoint) (check.Embedder, error) { return embed.Hashing(99), nil },
+			Variants: []check.Variant{{Name: "baseline", Asker: says(about)}},
+		}
+		out, err := check.Run(t.Context(), c)
+		if err != nil || out[0].Why != "" {
+			t.Fatal(err, out[0].Why)
+		}
+		return out[0].Signatures
+	}
+	one, again, other := signs(false), signs(false), signs(true)
+	for i, name := range []string{"score", "facts", "same"} {
+		if has := one[i].Probe != ""; has != (name != "facts") {
+			t.Errorf("%s has a probe: %v", name, has)
+		}
+		if why := one[i].Differs(&again[i]); why != "" {
+			t.Errorf("%s of the same embedder: %s", name, why)
+		}
+	}
+	other[0].Estimator, other[0].Judge = one[0].Estimator, one[0].Judge
+	if why := one[0].Differs(&other[0]); !strings.Contains(why, "the embedder") {
+		t.Errorf("another embedder: %q", why)
 	}
 }

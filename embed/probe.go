@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/assay-llm/assay/check"
+	"github.com/assay-llm/assay/record"
 )
 
 // probes are the texts by which an embedder is known again: of several languages,
@@ -19,7 +20,7 @@ var probes = []string{
 }
 
 // SameCosine is how near each probe's vector must be to what it was.
-const SameCosine = .9999
+const SameCosine = record.SameCosine
 
 // Fingerprint is what an embedder makes of the probes.
 type Fingerprint struct {
