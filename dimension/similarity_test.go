@@ -135,7 +135,7 @@ func TestSimilarityIsInconclusive(t *testing.T) {
 func TestSimilarityOfTextsWithoutFacts(t *testing.T) {
 	rows, about := subjects()
 	plain := func(asked string) string { return "people like " + asked }
-	conf := &SimilarityConfig{Asking: asking(), Hashing: true, Against: "expected"}
+	conf := &SimilarityConfig{Asking: asking(), Embedding: Embedding{Hashing: true}, Against: "expected"}
 	for name, tc := range map[string]struct {
 		expect, say func(asked string) string
 		facts       float64
@@ -168,9 +168,9 @@ func TestSimilarityOfTextsWithoutFacts(t *testing.T) {
 func TestSimilarityIsSignedByItsEmbedder(t *testing.T) {
 	rows, about := subjects()
 	signs := func(seed bool) []record.Signature {
-		conf := &SimilarityConfig{Asking: asking(), Hashing: true, Against: "expected"}
+		conf := &SimilarityConfig{Asking: asking(), Embedding: Embedding{Hashing: true}, Against: "expected"}
 		if seed {
-			conf = &SimilarityConfig{Asking: asking(), Against: "expected", Embedder: check.Endpoint{URL: "http://e/v1", Model: "e"}}
+			conf = &SimilarityConfig{Asking: asking(), Against: "expected", Embedding: Embedding{Embedder: check.Endpoint{URL: "http://e/v1", Model: "e"}}}
 		}
 		c := check.Config{
 			Checks: []check.Declared{{Check: Similarity, Config: conf}}, Seed: 7, Sets: map[string]*corpus.Set{"set.jsonl": set(t, rows)},
