@@ -111,27 +111,41 @@ var Dialogue = &check.Check{
 	Doc:    "dialogues of several turns: whether what was said, implied, changed and cancelled is kept, and what is open is asked for",
 	Config: func() any { return new(DialogueConfig) },
 	Wants:  []check.Capability{check.CapSchema},
-	Values: func(any) []check.Value {
-		part := func(name, title, doc string, higher bool) check.Value {
-			return check.Value{Name: name, Title: title, Doc: doc, Unit: record.Points, Higher: higher, Most: 1}
-		}
-		return []check.Value{
-			yesNo("expected", "replies as expected", "the reply does all that its turn expects; of turns that expect something", true),
-			yesNo("auto_satisfied", "implied values used", "every value that the turn implies, and that follows from what was said, is used and not asked for; of turns with such values", true),
-			yesNo("needless_clarification", "needless questions", "the reply asks for an implied value that follows from what was said; of turns with such values", false),
-			yesNo("clarified", "open values asked for", "the reply asks for what is ambiguous or missing; of turns that leave something open", true),
-			yesNo("false_assumption", "false assumptions", "the reply goes on without asking for what is ambiguous or missing; of turns that leave something open", false),
-			yesNo("forbidden", "forbidden questions", "the reply asks for what the turn forbids to ask for; of turns that forbid something", false),
-			part("kept", "constraints kept", "share of the constraints that the reply exercises which it satisfies; of replies that exercise one or more", true),
-			part("exercised", "constraints exercised", "share of the active constraints that the reply exercises: those of which kept knows", true),
-			part("state", "state known", "share of the slots whose value the answer to the side question states right, cancelled ones as such; of side questions whose answer can be read", true),
-			yesNo("state_read", "state answers read", "values can be read from the answer to the side question", true),
-			part("rcs", "response consistency", "mean over windows of three turns of alpha · capped similarity of residues + (1 − alpha) · retention; of dialogues with such windows", true),
-			part("rcs_least", "least response consistency", "that of the worst window of the dialogue", true),
-			part("distinct", "distinct words", "share of different ones among the pairs of neighbouring words of three replies, mean over the windows of the dialogue: low where a model repeats itself", true),
-		}
-	},
-	Run: runDialogue,
+	Values: dialogueValues,
+	Run:    runDialogue,
+}
+
+// dialogueValues are those of single replies and side questions, and those of the whole.
+func dialogueValues(conf any) []check.Value {
+	part := func(name, title, doc string, higher bool) check.Value {
+		return check.Value{Name: name, Title: title, Doc: doc, Unit: record.Points, Higher: higher, Most: 1}
+	}
+	values := []check.Value{
+		yesNo("expected", "replies as expected", "the reply does all that its turn expects; of turns that expect something", true),
+		yesNo("auto_satisfied", "implied values used", "every value that the turn implies, and that follows from what was said, is used and not asked for; of turns with such values", true),
+		yesNo("needless_clarification", "needless questions", "the reply asks for an implied value that follows from what was said; of turns with such values", false),
+		yesNo("clarified", "open values asked for", "the reply asks for what is ambiguous or missing; of turns that leave something open", true),
+		yesNo("false_assumption", "false assumptions", "the reply goes on without asking for what is ambiguous or missing; of turns that leave something open", false),
+		yesNo("forbidden", "forbidden questions", "the reply asks for what the turn forbids to ask for; of turns that forbid something", false),
+		part("kept", "constraints kept", "share of the constraints that the reply exercises which it satisfies; of replies that exercise one or more", true),
+		part("exercised", "constraints exercised", "share of the active constraints that the reply exercises: those of which kept knows", true),
+		part("state", "state known", "share of the slots whose value the answer to the side question states right, cancelled ones as such; of side questions whose answer can be read", true),
+		yesNo("state_read", "state answers read", "values can be read from the answer to the side question", true),
+		part("rcs", "response consistency", "mean over windows of three turns of alpha · capped similarity of residues + (1 − alpha) · retention; of dialogues with such windows", true),
+		part("rcs_least", "least response consistency", "that of the worst window of the dialogue", true),
+		part("distinct", "distinct words", "share of different ones among the pairs of neighbouring words of three replies, mean over the windows of the dialogue: low where a model repeats itself", true),
+	}
+	replays := []string{"scripted"}
+	if c, ok := conf.(*DialogueConfig); ok {
+		replays = c.replays()
+	}
+	for _, replay := range replays {
+		values = append(values, check.Value{Name: "depth_" + replay, Title: "depth, " + replay, Doc: "how many turns back a value may have been said until the share of implied values used falls to 90 %; 0: it is below at once", Whole: true, Higher: true})
+	}
+	if len(replays) > 1 {
+		values = append(values, check.Value{Name: "spread", Title: "errors spread", Doc: "expected, live less scripted, over the same turns: what a variant's own errors cost it later; below 0: they spread", Whole: true, Higher: true, Least: -1, Most: 1})
+	}
+	return values
 }
 
 // Values of a turn's reply, of a side question, and of a dialogue.
@@ -186,8 +200,8 @@ func runDialogue(ctx context.Context, p *check.Pass) error {
 // sign says how the numbers come about.
 func (c *DialogueConfig) sign(p *check.Pass, digest, embedder string) {
 	modes := fmt.Sprintf("%v replay, scenario rules 1", c.replays())
-	for _, name := range slices.Concat(turnValues, probeValues, windowValues) {
-		s := check.Signature{Value: name, Data: digest, Estimator: modes, Cluster: "scenario"}
+	for _, v := range dialogueValues(c) {
+		name, s := v.Name, check.Signature{Value: v.Name, Data: digest, Estimator: modes, Cluster: "scenario"}
 		switch {
 		case slices.Contains(probeValues, name):
 			s.Estimator += ", side question on a branch"

@@ -10,7 +10,6 @@ import (
 	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/scenario"
 	"github.com/assay-llm/assay/stat"
-	"github.com/assay-llm/assay/stat/compare"
 )
 
 // lossAlpha is the chance that one family of looks warns of a candidate that is the
@@ -88,6 +87,7 @@ func (c *DialogueConfig) report(p *check.Pass, all []*dialogue) {
 	for _, d := range data.Variants {
 		noteDialogue(p, d)
 	}
+	depths(p, data)
 	if c.Mode == "both" {
 		data.Propagation = propagation(p, all)
 	}
@@ -181,50 +181,6 @@ func depthInterval(d scenario.Depth) string {
 	return fmt.Sprintf("%.1f to %.1f", *d.Low, *d.High)
 }
 
-// propagation compares live with scripted replay, turn by turn.
-func propagation(p *check.Pass, all []*dialogue) (out []dialogueSpreading) {
-	type place struct {
-		id   string
-		turn int
-	}
-	for v, s := range p.Variants {
-		for _, value := range []string{"expected", "state"} {
-			scripted, differences := make(map[place]float64), make(map[string][]float64)
-			for _, d := range all {
-				for t, turn := range d.turns {
-					x, ok := turn.number(value, v)
-					at := place{d.s.ID, t}
-					switch {
-					case !ok:
-					case d.replay == "scripted":
-						scripted[at] = x
-					default:
-						if y, has := scripted[at]; has {
-							differences[d.s.ID] = append(differences[d.s.ID], x-y)
-						}
-					}
-				}
-			}
-			var clusters [][]float64
-			for _, id := range slices.Sorted(maps.Keys(differences)) {
-				clusters = append(clusters, differences[id])
-			}
-			e := compare.Mean(clusters, .95)
-			if !e.Defined() {
-				continue
-			}
-			d := dialogueSpreading{Variant: s.Name, Value: value, Change: e.Value, Low: finiteOrNil(e.Lo), High: finiteOrNil(e.Hi), N: e.N}
-			out = append(out, d)
-			span := "no interval"
-			if d.Low != nil && d.High != nil {
-				span = fmt.Sprintf("95 %% %+.3f to %+.3f", e.Lo, e.Hi)
-			}
-			p.Note("%s: %s changes by %+.3f when its own replies are sent back instead of the reference's (%s, %d turns of %d scenarios): what errors spread", s.Name, value, e.Value, span, e.N, len(clusters))
-		}
-	}
-	return out
-}
-
 // number is one value of a turn, if it has one.
 func (t *dialogueTurn) number(value string, v int) (float64, bool) {
 	if value == "state" {
@@ -239,13 +195,6 @@ func (t *dialogueTurn) number(value string, v int) (float64, bool) {
 		return 0, false
 	}
 	return yes(len(r.Misses) == 0), true
-}
-
-func finiteOrNil(x float64) *float64 {
-	if math.IsInf(x, 0) || math.IsNaN(x) {
-		return nil
-	}
-	return &x
 }
 
 // drawDialogues shows the state by turn and the use of implied values by depth.

@@ -124,6 +124,14 @@ func TestDialogueOfOneWhoKnowsEverything(t *testing.T) {
 	if _, err := json.Marshal(data); err != nil {
 		t.Error(err)
 	}
+	for _, e := range o.Estimates {
+		if e.Number == nil || strings.HasPrefix(e.Value, "dialogue.depth_") && e.Change == "" && (*e.Number < 4 || e.Intervals[0].Hi != nil) || e.Value == "dialogue.spread" && *e.Number != 0 {
+			t.Errorf("%+v", e)
+		}
+	}
+	if len(o.Estimates) != 9 {
+		t.Errorf("%d estimates, want depth, of two replays, and spread, each of two variants and their change", len(o.Estimates))
+	}
 	if len(o.Figures) != 2 || len(o.Figures[0].Curves) != 4 {
 		t.Errorf("%d figures", len(o.Figures))
 	}
@@ -205,7 +213,35 @@ func TestWhatFollowsAFailureIsMissing(t *testing.T) {
 	}
 }
 
-// TestALostSlotIsFoundAndPlaced, and so are the other faults; each by its own finding.
+// TestErrorsSpread: a model that loses the thread after a slip of its own is worse when
+// its own replies are sent back, and so is told.
+func TestErrorsSpread(t *testing.T) {
+	list := scenario.Generate(scenario.Spec{N: 100}, 7)
+	good := secretary(list)
+	slips := model(func(q *check.Question) *check.Answer {
+		s, turn, side := place(list, q)
+		if side {
+			return good(q)
+		}
+		lost := slices.ContainsFunc(q.Messages, func(m corpus.Message) bool { return m.Role == "assistant" && m.Content == "What?" })
+		if lost || turn == 1 && len(s.Turns[0].User)%2 == 0 {
+			return text("What?")
+		}
+		return good(q)
+	})
+	o := run(t, Dialogue, &DialogueConfig{Count: 100, Mode: "both", Probes: new(bool)}, nil, good, slips)
+	i := slices.IndexFunc(o.Estimates, func(e record.Estimate) bool { return e.Value == "dialogue.spread" && e.Change != "" })
+	if i < 0 || *o.Estimates[i].Number > -.15 || o.Estimates[i].Intervals[0].Hi == nil || *o.Estimates[i].Intervals[0].Hi >= 0 {
+		t.Fatalf("%+v", o.Estimates[i])
+	}
+	for _, d := range o.Data.(dialogueData).Propagation {
+		if (d.Change < 0) != (d.Variant == "candidate") {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// TestFaultsInDialoguesAreFound: each by its own finding, a lost slot at its turn.
 func TestFaultsInDialoguesAreFound(t *testing.T) {
 	conf := func() *DialogueConfig { return &DialogueConfig{Count: 24, Domains: []string{"travel"}} }
 	list := scenario.Generate(scenario.Spec{N: 24, Domains: []string{"travel"}}, 7)

@@ -26,10 +26,17 @@ type question struct {
 	confirm bool // it asks to confirm
 }
 
+// mostQuestions bounds the questions that are read from a reply.
+const mostQuestions = 32
+
 // questions lists the sentences of a folded reply that ask for a value, or to confirm
 // one.
 func questions(text string) (out []question) {
-	for _, s := range sentences(text) {
+	for _, at := range sentences(text) {
+		s := strings.TrimSpace(text[at[0]:at[1]])
+		if len(out) == mostQuestions {
+			break
+		}
 		mark := strings.HasSuffix(s, "?")
 		asks := mark && openRE.MatchString(s) || requestRE.MatchString(s)
 		confirm := mark && confirmRE.MatchString(s)

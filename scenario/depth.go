@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/assay-llm/assay/stat"
 )
 
 // Reach is one implied value that had to be used: how far back it was said, and
@@ -32,16 +34,18 @@ type Depth struct {
 	Why   string       `json:"why,omitempty"`
 	Count []DepthCount `json:"count"` // by depth
 	Mean  float64      `json:"mean_depth"`
+
+	curve    *logistic // nil: there is none
+	reaches  []Reach
+	clusters int
 }
 
 // FitDepth fits a logistic curve of right uses over depth (a ridge of 0.01 on its two
 // coefficients keeps it finite where right and wrong do not overlap), and finds where
-// it falls to the level. Its interval inverts the test of the curve's height with the
-// variance that is robust to clusters (CR1) and Student's quantile: it is the depths at
-// which the level lies within the curve's interval, and may be open on either side.
-// "It does not fall within the depths seen" is an answer, told by Why.
+// it falls to the level. See [Depth.Estimate] for the interval. "It does not fall
+// within the depths seen" is an answer, told by Why.
 func FitDepth(reaches []Reach, level float64) Depth {
-	d := Depth{Level: level}
+	d := Depth{Level: level, reaches: reaches}
 	counts, clusters := make(map[int]*DepthCount), make(map[string]bool)
 	right := 0
 	for _, r := range reaches {
@@ -56,6 +60,7 @@ func FitDepth(reaches []Reach, level float64) Depth {
 			right++
 		}
 	}
+	d.clusters = len(clusters)
 	for _, depth := range slices.Sorted(maps.Keys(counts)) {
 		d.Count = append(d.Count, *counts[depth])
 	}
@@ -64,41 +69,111 @@ func FitDepth(reaches []Reach, level float64) Depth {
 		d.Why = fmt.Sprintf("%d scenarios with %d depths are too few for a curve: it takes 6 and 2", len(clusters), len(d.Count))
 		return d
 	case right == len(reaches):
-		d.Why = fmt.Sprintf("all %d are right down to depth %d", right, d.Count[len(d.Count)-1].Depth)
-		return d
+		d.Why = fmt.Sprintf("all %d are right down to depth %d", right, d.last())
+	default:
+		f := fitLogistic(reaches)
+		d.curve = &f
+		switch want := d.want(); {
+		case f.height(d.first()) <= want:
+			d.Why = fmt.Sprintf("it is below %.0f %% already at depth %.0f", 100*level, d.first())
+		case f.height(float64(d.last())) > want:
+			d.Why = fmt.Sprintf("it does not fall to %.0f %% down to depth %d", 100*level, d.last())
+		default:
+			at := (want - f.a) / f.b
+			d.At = &at
+		}
 	}
-	f := fitLogistic(reaches)
-	f.cross(&d, math.Log(level/(1-level)), float64(d.Count[0].Depth), float64(d.Count[len(d.Count)-1].Depth), student95(len(clusters)-1))
+	if e := d.Estimate(.95); e.Defined() {
+		if e.Lo > 0 {
+			d.Low = &e.Lo
+		}
+		if !math.IsInf(e.Hi, 1) {
+			d.High = &e.Hi
+		}
+	}
 	return d
 }
 
-// cross finds where the curve falls to the height want between two depths.
-func (f logistic) cross(d *Depth, want, first, last, t float64) {
-	const steps = 400
-	at := func(i int) float64 { return first + (last-first)*float64(i)/steps }
-	height := func(x float64) float64 { return f.a + f.b*x }
-	band := func(x float64) float64 { return t * math.Sqrt(f.vaa+2*x*f.vab+x*x*f.vbb) }
-	for i := 0; i <= steps && height(at(i))-band(at(i)) > want; i++ {
-		x := at(i)
-		d.Low = &x
-	}
-	for i := steps; i >= 0 && height(at(i))+band(at(i)) < want; i-- {
-		x := at(i)
-		d.High = &x
-	}
-	switch cross := (want - f.a) / f.b; {
-	case height(first) <= want:
-		d.Why = fmt.Sprintf("it is below %.0f %% already at depth %.0f", 100*d.Level, first)
-	case height(last) > want:
-		d.Why = fmt.Sprintf("it does not fall to %.0f %% down to depth %.0f", 100*d.Level, last)
+func (d *Depth) first() float64 { return float64(d.Count[0].Depth) }
+func (d *Depth) last() int      { return d.Count[len(d.Count)-1].Depth }
+func (d *Depth) want() float64  { return math.Log(d.Level / (1 - d.Level)) }
+
+const methodDepth = "depth at which a logistic curve falls to the level, inverted test of its height, robust to clusters (CR1)"
+
+// Estimate is the depth at which the share of right uses falls to the level: 0 if it
+// is below already at the shallowest depth, and the deepest one seen, without an upper
+// bound, if it does not fall to it. The interval holds the depths at which the level
+// lies within that of the curve, by Student's quantile and the larger one of the
+// model's variance and that which is robust to clusters. Where all uses are right
+// there is no curve: then the lower bound is the greatest depth for which the scenarios
+// with uses at that depth and beyond, all of them right, are so many that their exact
+// lower bound is above the level.
+func (d *Depth) Estimate(confidence float64) stat.Estimate {
+	e := stat.Estimate{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), Confidence: confidence, N: len(d.reaches), Effective: float64(d.clusters), Method: methodDepth}
+	switch {
+	case d.clusters < 6 || len(d.Count) < 2:
+		e.Warnings = []stat.Warning{{Code: stat.CodeFew, Text: d.Why}}
+	case d.curve == nil:
+		e.Value, e.Lo = float64(d.last()), d.exact(confidence)
 	default:
-		d.At = &cross
+		d.cross(&e, quantile(confidence, float64(d.clusters-1)))
 	}
+	return e
+}
+
+// exact is the lower bound where all uses are right.
+func (d *Depth) exact(confidence float64) float64 {
+	for i := len(d.Count) - 1; i >= 0; i-- {
+		clusters := make(map[string]bool)
+		for _, r := range d.reaches {
+			if r.Depth >= d.Count[i].Depth {
+				clusters[r.Cluster] = true
+			}
+		}
+		if e := stat.ExactShare(len(clusters), len(clusters), confidence); e.Lo >= d.Level {
+			return float64(d.Count[i].Depth)
+		}
+	}
+	return 0
+}
+
+// cross finds where the curve, and the ends of its interval, fall to the level.
+func (d *Depth) cross(e *stat.Estimate, t float64) {
+	const steps = 400
+	f, want, first, last := d.curve, d.want(), d.first(), float64(d.last())
+	at := func(i int) float64 { return first + (last-first)*float64(i)/steps }
+	e.Lo = 0
+	for i := 0; i <= steps && f.height(at(i))-t*f.error(at(i)) > want; i++ {
+		e.Lo = at(i)
+	}
+	for i := steps; i >= 0 && f.height(at(i))+t*f.error(at(i)) < want; i-- {
+		e.Hi = at(i)
+	}
+	switch {
+	case d.At != nil:
+		e.Value = *d.At
+	case f.height(first) <= want:
+		e.Value, e.Lo = 0, 0
+	default:
+		e.Value, e.Hi = last, math.Inf(1)
+	}
+	e.Lo, e.Hi = math.Min(e.Lo, e.Value), math.Max(e.Hi, e.Value)
 }
 
 // logistic is a curve a + b·depth on the scale of log odds, with the variances of its
-// coefficients.
-type logistic struct{ a, b, vaa, vab, vbb float64 }
+// coefficients: robust to clusters, and the model's own.
+type logistic struct {
+	a, b          float64
+	vaa, vab, vbb float64
+	maa, mab, mbb float64
+}
+
+func (f *logistic) height(x float64) float64 { return f.a + f.b*x }
+
+// error is the standard error of the height.
+func (f *logistic) error(x float64) float64 {
+	return math.Sqrt(math.Max(f.vaa+2*x*f.vab+x*x*f.vbb, f.maa+2*x*f.mab+x*x*f.mbb))
+}
 
 func fitLogistic(reaches []Reach) logistic {
 	const ridge = .01
@@ -143,6 +218,7 @@ func fitLogistic(reaches []Reach) logistic {
 	g := float64(len(sums))
 	det := haa*hbb - hab*hab
 	iaa, iab, ibb := hbb/det, -hab/det, haa/det
+	f.maa, f.mab, f.mbb = iaa, iab, ibb
 	k := g / (g - 1)
 	f.vaa = k * (iaa*(iaa*maa+iab*mab) + iab*(iaa*mab+iab*mbb))
 	f.vab = k * (iaa*(iab*maa+ibb*mab) + iab*(iab*mab+ibb*mbb))
@@ -150,10 +226,9 @@ func fitLogistic(reaches []Reach) logistic {
 	return f
 }
 
-// student95 is the quantile of Student's distribution for a two-sided interval at
-// 95 %, by the expansion of Cornish and Fisher; within 0.5 % from 5 degrees of freedom.
-func student95(freedom int) float64 {
-	const z = 1.959964
-	n := float64(freedom)
+// quantile is that of Student's distribution for a two-sided interval, by the
+// expansion of Cornish and Fisher; at 95 % within 0.5 % from 5 degrees of freedom.
+func quantile(confidence, n float64) float64 {
+	z := math.Sqrt2 * math.Erfinv(confidence)
 	return z + (z*z*z+z)/(4*n) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*n*n) + (3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*n*n*n)
 }

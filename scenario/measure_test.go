@@ -119,6 +119,27 @@ func TestTheDepthAtWhichValuesAreLostIsFound(t *testing.T) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
+	// All right: 60 scenarios reach depth 3 and 20 depth 7, of which the exact bounds at
+	// 95 % are .94 and .83.
+	var right []Reach
+	for i := range 60 {
+		right = append(right, Reach{fmt.Sprint(i), 3, true})
+		if i < 20 {
+			right = append(right, Reach{fmt.Sprint(i), 7, true})
+		}
+	}
+	d = FitDepth(right, .9)
+	if e := d.Estimate(.95); e.Value != 7 || e.Lo != 3 || !math.IsInf(e.Hi, 1) {
+		t.Errorf("all right: %+v", e)
+	}
+	d = FitDepth(right[:20], .9)
+	if e := d.Estimate(.95); e.Lo != 0 {
+		t.Errorf("a few, all right: %+v", e)
+	}
+	d = FitDepth(reaches(r, 400, 0, 0, 0), .9)
+	if e := d.Estimate(.95); e.Value != 0 || e.Lo != 0 || e.Hi > 1 {
+		t.Errorf("lost at once: %+v", e)
+	}
 	if d := FitDepth([]Reach{{"a", 1, true}, {"a", 2, false}}, .9); len(d.Count) != 2 || d.Count[1].N != 1 || d.Mean != 1.5 {
 		t.Errorf("%+v", d)
 	}
@@ -176,7 +197,7 @@ func TestALossIsPlacedAtItsTurn(t *testing.T) {
 
 func TestStudentsQuantile(t *testing.T) {
 	for freedom, want := range map[int]float64{5: 2.5706, 10: 2.2281, 30: 2.0423, 1000: 1.9623} {
-		if got := student95(freedom); math.Abs(got/want-1) > .005 {
+		if got := quantile(.95, float64(freedom)); math.Abs(got/want-1) > .005 {
 			t.Errorf("%d: %v, want %v", freedom, got, want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // mention is a value of a slot that stands in a reply.
@@ -93,7 +94,15 @@ func (s *Scenario) open(text, slot string, k Slot) (out []mention) {
 			}
 		}
 	}
-	alone := s.onlyOfKind(slot, k.Kind)
+	alone, parts, calls := s.onlyOfKind(slot, k.Kind), sentences(text), make(map[int]bool)
+	called := func(at int) bool {
+		i, _ := slices.BinarySearchFunc(parts, at, func(p [2]int, at int) int { return p[1] - at - 1 })
+		if yes, known := calls[i]; known {
+			return yes
+		}
+		calls[i] = s.called(text[parts[i][0]:parts[i][1]], slot, k.Kind)
+		return calls[i]
+	}
 	for _, t := range tokens(text) {
 		if t.kind != k.Kind && (k.Kind != "money" || t.kind != "number") {
 			continue
@@ -109,7 +118,7 @@ func (s *Scenario) open(text, slot string, k Slot) (out []mention) {
 			out = append(out, mention{value: known[i], at: t.at, end: t.end})
 		case t.kind != k.Kind:
 		case k.Kind == "text" && !slices.ContainsFunc(known, func(v string) bool { return alike(v, t.value) }):
-		case k.Kind == "text" || alone && k.Kind != "number" || s.called(text, t.at, slot, k.Kind):
+		case k.Kind == "text" || alone && k.Kind != "number" || called(t.at):
 			out = append(out, mention{value: value, at: t.at, end: t.end})
 		}
 	}
@@ -160,10 +169,9 @@ func (s *Scenario) onlyOfKind(slot, kind string) bool {
 	return true
 }
 
-// called reports whether the sentence around a place calls the slot by its name, and
-// no other slot of that kind.
-func (s *Scenario) called(text string, at int, slot, kind string) bool {
-	sentence := around(text, at)
+// called reports whether a folded sentence calls the slot by its name, and no other
+// slot of that kind.
+func (s *Scenario) called(sentence, slot, kind string) bool {
 	if !s.speaks(sentence, slot) {
 		return false
 	}
@@ -176,11 +184,12 @@ func (s *Scenario) called(text string, at int, slot, kind string) bool {
 }
 
 // sentences cuts a folded text after full stops, question marks, semicolons and line
-// ends; a full stop within a number or an abbreviation ends nothing.
-func sentences(text string) (out []string) {
+// ends; a full stop within a number or an abbreviation ends nothing. Each has its
+// place in the text.
+func sentences(text string) (out [][2]int) {
 	start := 0
 	for i, r := range text {
-		end := i + len(string(r))
+		end := i + utf8.RuneLen(r)
 		switch r {
 		case '.', '!':
 			if end < len(text) && text[end] != ' ' && text[end] != '\n' {
@@ -190,30 +199,10 @@ func sentences(text string) (out []string) {
 		default:
 			continue
 		}
-		if s := strings.TrimSpace(text[start:end]); s != "" {
-			out = append(out, s)
-		}
+		out = append(out, [2]int{start, end})
 		start = end
 	}
-	if s := strings.TrimSpace(text[start:]); s != "" {
-		out = append(out, s)
-	}
-	return out
-}
-
-// around is the sentence in which a place of a folded text lies.
-func around(text string, at int) string {
-	from := 0
-	for _, s := range sentences(text) {
-		i := strings.Index(text[from:], s)
-		if i < 0 {
-			break
-		}
-		if from += i + len(s); at < from {
-			return s
-		}
-	}
-	return text[min(from, len(text)):]
+	return append(out, [2]int{start, len(text)})
 }
 
 // What stands before a value that is denied or was before, up to its comma, and what

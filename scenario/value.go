@@ -137,12 +137,16 @@ type token struct {
 	end   int
 }
 
+// mostTokens bounds the values of each kind that are read from a reply; no honest one
+// has as many.
+const mostTokens = 500
+
 // tokens reads amounts, dates, references and numbers out of a folded text, each
 // character at most once.
 func tokens(text string) (out []token) {
 	rest := []byte(text)
 	take := func(re *regexp.Regexp, kind string, read func(m []string) (string, bool)) {
-		for _, at := range re.FindAllSubmatchIndex(rest, -1) {
+		for _, at := range re.FindAllSubmatchIndex(rest, mostTokens) {
 			m := make([]string, len(at)/2)
 			for i := range m {
 				if at[2*i] >= 0 {
@@ -235,7 +239,7 @@ func word(text string, at, end int) bool {
 
 // occurrences lists where a folded form stands by itself in a folded text.
 func occurrences(text, form string) (out [][2]int) {
-	for from := 0; form != ""; {
+	for from := 0; form != "" && len(out) < mostTokens; {
 		i := strings.Index(text[from:], form)
 		if i < 0 {
 			break

@@ -213,13 +213,13 @@ func dialogueFaults() []fault {
 		},
 		{
 			check: "dialogue", name: "constraint dropped after an update", by: "the finding constraint_dropped",
-			doc:  "A value that was changed is still the old one in 40 % of replies and side questions; values that were not changed are kept.",
-			play: plays("constraint_dropped", func(c *clerk, _ *rand.Rand) { c.stale = .4 }, nil),
+			doc:  "A value that was changed is still the old one in half of the replies and side questions; values that were not changed are kept.",
+			play: plays("constraint_dropped", func(c *clerk, _ *rand.Rand) { c.stale = .5 }, nil),
 		},
 		{
 			check: "dialogue", name: "assumes instead of asking", by: "the finding false_assumption",
-			doc:  "Where a turn leaves open what is meant, the model goes on without asking in 70 %; clean models do in 4 %.",
-			play: plays("false_assumption", func(c *clerk, _ *rand.Rand) { c.assumes = .7 }, nil),
+			doc:  "Where a turn leaves open what is meant, the model goes on without asking in 80 %; clean models do in 4 %.",
+			play: plays("false_assumption", func(c *clerk, _ *rand.Rand) { c.assumes = .8 }, nil),
 		},
 	}
 }
