@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/assay-llm/assay/check"
@@ -190,12 +191,17 @@ func runContext(ctx context.Context, p *check.Pass) error {
 }
 
 func (r *contextRun) sign() {
-	how := fmt.Sprintf("needles in generated text, %s", cmp.Or(r.conf.Language, "en"))
+	how := "generated text, " + cmp.Or(r.conf.Language, "en")
 	if r.conf.Haystack != "" {
-		how = fmt.Sprintf("needles in %s", r.conf.Haystack)
+		how = string(r.conf.Haystack)
 	}
+	var kinds []string
+	for _, k := range r.kinds {
+		kinds = append(kinds, string(k))
+	}
+	how = fmt.Sprintf("needles in %s (%s), %d lengths from %d to %d tokens, %d depths", how, strings.Join(kinds, ", "), len(r.lengths), r.lengths[0], r.lengths[len(r.lengths)-1], len(r.depths))
 	for _, v := range contextValues(r.conf) {
-		r.p.Sign(check.Signature{Value: v.Name, Estimator: fmt.Sprintf("%s, kinds %v, lengths %v, %d depths", how, r.kinds, r.lengths, len(r.depths))})
+		r.p.Sign(check.Signature{Value: v.Name, Estimator: how})
 	}
 }
 
@@ -348,7 +354,7 @@ func (r *contextRun) question(p *haystack.Probe, replicate int) check.Question {
 func (r *contextRun) chars(length int64, frame int) int {
 	most := math.Inf(1)
 	for _, s := range r.scales {
-		most = math.Min(most, (.98*float64(length-r.conf.room())-s.overhead)/s.perChar)
+		most = math.Min(most, (.96*float64(length-r.conf.room())-s.overhead)/s.perChar)
 	}
 	return max(450, int(most)-frame)
 }

@@ -102,6 +102,7 @@ func (r *contextRun) conclude(whole bool) {
 	r.count()
 	r.outside()
 	r.reportWindow()
+	r.reportUnfinished()
 	r.data = &ContextData{Schema: ContextSchema, Lengths: r.lengths, Depths: r.depths}
 	for v, s := range r.p.Variants {
 		r.data.Variants = append(r.data.Variants, ContextVariant{Variant: s.Name, Cells: r.shares[v]})

@@ -184,3 +184,28 @@ func (r *contextRun) exempt(t *check.Trial, v int) {
 		}
 	}
 }
+
+// reportUnfinished warns of answers that end at the limit of tokens without what was
+// asked for: it may have come next.
+func (r *contextRun) reportUnfinished() {
+	for v, s := range r.p.Variants {
+		unfinished, n := 0, 0
+		for i := range r.asked {
+			a := &r.asked[i]
+			if a.fates[v] != fateAnswered || a.probe.Kind == haystack.Absent {
+				continue
+			}
+			n++
+			if cut(a.trial.Answers[v]) && !a.found[v] {
+				unfinished++
+			}
+		}
+		if 20*unfinished > n {
+			r.p.Report(check.Finding{
+				Severity: check.Warning, Code: "answers_cut", Variant: s.Name,
+				Text: fmt.Sprintf("%d of %d answers ended at the limit of %d tokens without what was asked for, which counts as not found", unfinished, n, r.conf.room()),
+				Hint: "raise max_tokens: of the check", Figures: map[string]float64{"cut": float64(unfinished), "answers": float64(n)},
+			})
+		}
+	}
+}

@@ -101,7 +101,7 @@ func (r *contextRun) turns(ctx context.Context, searches []*screen.Bisection, lo
 
 // searched says what the searches found.
 func (r *contextRun) searched(searches []*screen.Bisection, whole bool) {
-	const level = .05 // at which a search finds a break where there is none in 1 % of cases, as package screen measures
+	const level = .03 // what the set of a search that has ended leaves out
 	for v, b := range searches {
 		f := b.Found()
 		out := &r.data.Variants[v]

@@ -211,6 +211,18 @@ func TestContextFindsABreakAndASag(t *testing.T) {
 	}
 }
 
+func TestContextSaysWhenAnswersAreCutOff(t *testing.T) {
+	rambling := asker(func(q *check.Question) *check.Answer {
+		a, _ := longReader{perByte: .3}.Ask(t.Context(), q)
+		a.Text, a.Finish = "Let me look for the access code of this depot, which is", "length"
+		return a
+	})
+	o := runContextOn(t, smallContext(), longReader{perByte: .3}, rambling)
+	if got := codesOf(o, "candidate"); !slices.Contains(got, "answers_cut") || len(codesOf(o, "baseline")) != 0 {
+		t.Errorf("findings %+v; want the limit of tokens named", o.Findings)
+	}
+}
+
 func TestContextSearch(t *testing.T) {
 	conf := &ContextConfig{Lengths: []int64{512, 724, 1024, 1448, 2048, 2896, 4096, 5792, 8192}, Adaptive: true}
 	broken := longReader{perByte: .3, blind: func(tokens, _ float64) bool { return tokens > 2500 }}
