@@ -40,7 +40,7 @@ var htmlPage = template.Must(template.New("").Funcs(template.FuncMap{
 		return w.Check == nil || slices.ContainsFunc(w.Counts, func(c contract.Counts) bool { return c.Failed > 0 })
 	},
 	"join": func(s []string) string { return strings.Join(s, " · ") },
-}).Parse(styled(pageText+capacityText+calibrationText, strings.TrimSpace(styleText))))
+}).Parse(styled(pageText+capacityText+calibrationText+instrumentText, strings.TrimSpace(styleText))))
 
 func styled(page, style string) string {
 	sum := sha256.Sum256([]byte(style))

@@ -42,7 +42,7 @@ type calibrating struct {
 	positive            []string
 	url, model, key     string
 	criterion, rubric   string
-	save                string
+	save, page          string
 	replicates, attacks int
 	parallel            int
 	schema              bool
@@ -98,6 +98,7 @@ Exit codes: 0 fit, 1 unfit, 2 usage, 3 too few labels to say, 4 nobody answers,
 	flags.StringVar(&f.criterion, "criterion", "", "what to ask: consistency, completeness, better (of pairs), or one of --rubric")
 	flags.StringVar(&f.rubric, "rubric", "", "YAML file of criteria")
 	flags.StringVar(&f.save, "save", "", "with --url, a new file for the labels with the judge's verdicts, for the calibration of a suite's check")
+	flags.StringVar(&f.page, "page", "", "write the report as a page with pictures to this file")
 	flags.IntVar(&f.replicates, "replicates", 2, "how often to ask about each case, 1 or 2")
 	flags.IntVar(&f.attacks, "attacks", 60, "answers that try to talk to the judge; 0 for none")
 	flags.IntVar(&f.parallel, "parallel", 4, "calls at a time")
@@ -142,6 +143,9 @@ func (f *calibrating) run(ctx context.Context, c *console, file string) error {
 		return err
 	}
 	report.Assay, report.Labels = bench.Version(), file
+	if err := f.draw(report); err != nil {
+		return err
+	}
 	if f.asJSON {
 		err = json.NewEncoder(c.out).Encode(report)
 	} else {
@@ -306,12 +310,8 @@ func busy(a *check.Answer) bool {
 // instrumentText writes a report for people.
 func instrumentText(w io.Writer, r *judge.Instrument) error {
 	var b strings.Builder
-	word := map[contract.Grade]string{contract.Pass: "FIT", contract.Fail: "UNFIT"}[r.Grade]
-	if word == "" {
-		word = "INCONCLUSIVE"
-	}
 	_, reason, _ := strings.Cut(r.Reason, ": ")
-	fmt.Fprintf(&b, "%s: %s\n", word, harmless(reason))
+	fmt.Fprintf(&b, "%s: %s\n", strings.ToUpper(fitness(r.Grade)), harmless(reason))
 	fmt.Fprintf(&b, "judge %s, %d cases in %d clusters, %d with people's label; yes is %s\n", harmless(r.Judge), r.Cases, r.Clusters, r.Labelled, harmless(strings.Join(r.Positive, ", ")))
 	if r.Criterion != "" {
 		fmt.Fprintf(&b, "criterion %s, instructions %s, seed %d\n", r.Criterion, r.Digest, r.Seed)
