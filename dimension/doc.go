@@ -5,8 +5,10 @@
 // CHECK.VALUE. It grades nothing: contracts do, by those numbers, paired by case
 // and clustered by what the cases have in common.
 //
+//   - consistency: how far several answers to one question agree.
 //   - context: what is found in long prompts, by length, depth and kind of question.
 //   - exact: questions with one right answer: numbers, choices, texts, JSON, code.
+//   - hallucination: what answers make up, beside abstaining.
 //   - instructions: whether an answer does what the prompt says of its form (IFEval).
 //   - shape: the outward form of answers: empty, cut, refused, JSON, language, length.
 //   - reference: what answers share with the reference in words and characters.

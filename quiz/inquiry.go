@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Inquiry is a question about a passage.
+// Inquiry is a question about a passage of its own, so that no two depend on each
+// other.
 type Inquiry struct {
 	ID       string // unique among those that were made together
-	Passage  string // which passage: inquiries of one depend on each other
 	Language string // en or zh
 	Source   string // the passage
 	Prompt   string // the passage, the question, and what to do if it does not say
@@ -74,20 +74,19 @@ var places = map[string]struct {
 	},
 }
 
-// PerPassage is how many questions are asked about each passage: the last one is not
-// answered by it.
-const PerPassage = 4
+const (
+	said       = 5 // details in a passage
+	unanswered = 4 // every so many questions one is not answered by its passage
+)
 
-const said = 5 // details in a passage
-
-// Inquiries makes questions about n passages, PerPassage each; the languages take
-// turns. Nil languages are all.
+// Inquiries makes n questions, each with a passage. The languages take turns, and of
+// each every fourth question has no answer in its passage. Nil languages are all.
 func Inquiries(seed uint64, n int, languages []string) []Inquiry {
 	if len(languages) == 0 {
 		languages = Languages()
 	}
 	r := source(seed, 0x1c9a)
-	out := make([]Inquiry, 0, PerPassage*n)
+	out := make([]Inquiry, 0, n)
 	for i := range n {
 		language := languages[i%len(languages)]
 		w := places[language]
@@ -99,20 +98,16 @@ func Inquiries(seed uint64, n int, languages []string) []Inquiry {
 			values[k] = d.value(r)
 			text = append(text, fmt.Sprintf(d.says[r.IntN(2)], values[k]))
 		}
-		passage := opening(language, name) + strings.Join(text, w.join)
-		id := fmt.Sprintf("passage-%s-%03d", language, i)
-		for k := range PerPassage {
-			at, expect := order[k], ""
-			if k == PerPassage-1 {
-				at = order[said+r.IntN(len(order)-said)]
-			} else {
-				expect = values[k]
-			}
-			out = append(out, Inquiry{
-				ID: fmt.Sprintf("%s-%d", id, k), Passage: id, Language: language, Source: passage, Expect: expect,
-				Prompt: fmt.Sprintf(w.prompt, passage, fmt.Sprintf(w.details[at].asks, name)),
-			})
+		at := r.IntN(said)
+		expect := values[at]
+		if i/len(languages)%unanswered == unanswered-1 {
+			at, expect = said+r.IntN(len(order)-said), ""
 		}
+		passage := opening(language, name) + strings.Join(text, w.join)
+		out = append(out, Inquiry{
+			ID: fmt.Sprintf("inquiry-%s-%04d", language, i), Language: language, Source: passage, Expect: expect,
+			Prompt: fmt.Sprintf(w.prompt, passage, fmt.Sprintf(w.details[order[at]].asks, name)),
+		})
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 // Every question is answered rightly by what it expects, and wrongly by what another
 // of its task and language expects.
 func TestQuestions(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(5) {
 		all := Questions(seed, 60, nil)
 		seen := make(map[string]bool)
 		for i, q := range all {
@@ -46,14 +46,11 @@ func TestQuestions(t *testing.T) {
 // say is nowhere in it. No sentence of a passage is taken for an unsupported claim.
 func TestInquiries(t *testing.T) {
 	open := 0
-	for seed := range uint64(20) {
-		all := Inquiries(seed, 12, nil)
+	for seed := range uint64(5) {
+		all := Inquiries(seed, 48, nil)
 		for _, q := range all {
 			if q.Expect == "" {
 				open++
-				if !strings.HasSuffix(q.ID, "-3") {
-					t.Errorf("%s has no answer", q.ID)
-				}
 				continue
 			}
 			if !strings.Contains(q.Source, q.Expect) || !strings.Contains(q.Prompt, q.Source) {
@@ -71,11 +68,11 @@ func TestInquiries(t *testing.T) {
 				}
 			}
 		}
-		if !reflect.DeepEqual(all, Inquiries(seed, 12, nil)) {
+		if !reflect.DeepEqual(all, Inquiries(seed, 48, nil)) {
 			t.Errorf("seed %d gives two sets", seed)
 		}
 	}
-	if open != 20*12 {
-		t.Errorf("%d questions without an answer, want one of each passage", open)
+	if open != 5*12 {
+		t.Errorf("%d questions without an answer, want every fourth", open)
 	}
 }

@@ -145,7 +145,7 @@ const mostName = 4
 
 // proper lists the names in capital letters of a text, by their words. The first
 // word of a sentence is in capitals anyway and is no part of one, but where the
-// whole answer is a name.
+// whole answer is a name of two words or more.
 func proper(text string) (names [][]string) {
 	seen := make(map[string]bool)
 	add := func(name []string) {
@@ -154,7 +154,7 @@ func proper(text string) (names [][]string) {
 		}
 	}
 	words := letters.FindAllStringIndex(text, maxFacts)
-	whole := len(words) <= mostName && !strings.ContainsAny(text, "0123456789")
+	whole := len(words) > 1 && len(words) <= mostName && !strings.ContainsAny(text, "0123456789")
 	for _, at := range words {
 		whole = whole && titled(text[at[0]:at[1]])
 	}

@@ -25,8 +25,8 @@ func TestRatio(t *testing.T) {
 		t.Errorf("%+v; want 0.2 ± %v of 10", e, half)
 	}
 	d := RatioDifference(parts(of, events), parts(of, events), .95)
-	if d.Value != 0 || d.Estimable() {
-		t.Errorf("of a ratio and itself: %+v, want 0 without an interval: nothing differs, which is no precision", d)
+	if d.Value != 0 || d.Lo > -.25 || d.Hi < .25 {
+		t.Errorf("of a ratio and itself: %+v, want 0 with a wide interval: that nothing differs is no precision", d)
 	}
 	for name, e := range map[string]stat.Estimate{
 		"of nothing":        Ratio(nil, .95),
@@ -40,8 +40,15 @@ func TestRatio(t *testing.T) {
 			t.Errorf("%s: %+v, want no value", name, e)
 		}
 	}
-	if e := Ratio(parts(of, make([]float64, len(of))), .95); e.Value != 0 || e.Estimable() {
-		t.Errorf("without events: %+v, want 0 without an interval", e)
+	// No event in 10 clusters: the exact bound 0.3085 of their share, times 5 chances of 3.
+	if e := Ratio(parts(of, make([]float64, len(of))), .95); e.Value != 0 || e.Lo != 0 || math.Abs(e.Hi-.3084971078*5/3) > 1e-9 {
+		t.Errorf("without events: %+v, want [0, 0.514]", e)
+	}
+	if e := Ratio(parts(of[:9], events[:9]), .95); e.Estimable() {
+		t.Errorf("of nine clusters: %+v, want no interval", e)
+	}
+	if e := Ratio(parts(of, of), .95); e.Value != 1 || e.Estimable() {
+		t.Errorf("of events alone: %+v, want no interval", e)
 	}
 }
 
@@ -109,5 +116,37 @@ func TestRatioDifferenceErrs(t *testing.T) {
 	}
 	if wrong < 60 || wrong > 140 {
 		t.Errorf("%d of %d intervals miss 0, want about 100", wrong, runs)
+	}
+}
+
+// TestRareRatios has so few events that the exact bounds count: they err no more often
+// than they say.
+func TestRareRatios(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	const runs, truth = 2000, .02
+	missed, wrong := 0, 0
+	for range runs {
+		draw := func() (ps []Part) {
+			for range 40 {
+				p := Part{Of: 1 + float64(r.IntN(3))}
+				for range int(p.Of) {
+					if r.Float64() < truth {
+						p.Events++
+					}
+				}
+				ps = append(ps, p)
+			}
+			return ps
+		}
+		a, b := draw(), draw()
+		if e := Ratio(a, .95); e.Lo > truth || e.Hi < truth {
+			missed++
+		}
+		if e := RatioDifference(a, b, .95); e.Lo > 0 || e.Hi < 0 || !e.Estimable() {
+			wrong++
+		}
+	}
+	if missed > 130 || wrong > 130 {
+		t.Errorf("%d intervals of %d miss the ratio, and %d the difference of 0; want at most about 100", missed, runs, wrong)
 	}
 }
