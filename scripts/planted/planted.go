@@ -36,7 +36,7 @@ type told struct {
 
 // faults lists all, check by check.
 func faults() []fault {
-	return slices.Concat(contextFaults(), dialogueFaults(), driftFaults(), exactFaults(), noiseFaults())
+	return slices.Concat(consistencyFaults(), contextFaults(), dialogueFaults(), driftFaults(), exactFaults(), hallucinationFaults(), noiseFaults())
 }
 
 // side is one variant: a model of ability, with errors of its own.
@@ -71,7 +71,7 @@ func run(ctx context.Context, seed uint64, baseline, candidate side, sets map[st
 			return contract.Verdict{}, nil, fmt.Errorf("the check %s proves nothing: %s", o.Check, o.Why)
 		}
 		e.Records = append(e.Records, o.Records...)
-		c := contract.Checked{Name: o.Check, Signatures: o.Signatures}
+		c := contract.Checked{Name: o.Check, Signatures: o.Signatures, Estimates: o.Estimates}
 		for _, v := range o.Values {
 			c.Metrics = append(c.Metrics, v.Metric(o.Check))
 		}
