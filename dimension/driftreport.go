@@ -129,8 +129,8 @@ func (g *driftGrid) confidence() float64 { return 1 - 0.05/float64(len(g.familie
 func (g *driftGrid) finding(r driftRow) check.Finding {
 	f := check.Finding{
 		Severity: check.Info, Code: "floor", Variant: r.Variant,
-		Text: fmt.Sprintf("%s, %s: drift %.3f over a floor of %.3f, excess %s, p %.4f (%d cases); 1 − cosine + KL %.3f over %.3f; the policy line is crossed in %d of %d cases, by clean answers in %d",
-			r.Variant, r.Family, r.Drift, r.Floor, withBounds(r.e), r.P, r.Cases, r.Composite, r.FloorComposite, r.Conflicts, r.Lined, r.FloorConflicts),
+		Text: fmt.Sprintf("%s: drift %.3f over a floor of %.3f, excess %s, p %.4f (%d cases); 1 − cosine + KL %.3f over %.3f; the policy line is crossed in %d of %d cases, by clean answers in %d",
+			r.Family, r.Drift, r.Floor, withBounds(r.e), r.P, r.Cases, r.Composite, r.FloorComposite, r.Conflicts, r.Lined, r.FloorConflicts),
 		Figures: map[string]float64{"drift": r.Drift, "floor": r.Floor, "excess": r.Excess, "p": r.P, "cases": float64(r.Cases), "cosine_kl": r.Composite, "cosine_kl_floor": r.FloorComposite, "tv": r.TV, "tv_floor": r.FloorTV, "conflicts": float64(r.Conflicts), "policy_cases": float64(r.Lined)},
 	}
 	alpha := 1 - g.confidence()

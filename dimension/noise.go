@@ -46,7 +46,7 @@ var Noise = &check.Check{
 			{Name: "swing", Title: "swing under noise", Doc: "right with noise minus right without, of the same message: −1 lost, 0 as before, 1 gained; the clean message has none", Unit: record.Points, Higher: true, Least: -1, Most: 1},
 			{Name: "f1", Title: "macro F1, clean", Doc: "mean over the classes of 2 · right / (expected + named), of the messages as they are", Unit: record.Proportion, Whole: true, Higher: true, Most: 1},
 			{Name: "f1_noisy", Title: "macro F1, with noise", Doc: "the same of the messages with noise, all families together", Unit: record.Proportion, Whole: true, Higher: true, Most: 1},
-			{Name: "f1_swing", Title: "F1 swing", Doc: "macro F1 with noise minus clean, on the same messages", Unit: record.Proportion, Whole: true, Higher: true, Least: -1, Most: 1},
+			{Name: "f1_swing", Title: "F1 swing", Doc: "macro F1 with noise minus clean, on the same messages, from −1 to 1", Unit: record.Points, Whole: true, Higher: true, Least: -1, Most: 1},
 		}
 	},
 	Run: runNoise,
@@ -249,10 +249,12 @@ func (c *NoiseConfig) report(p *check.Pass, l *labeller, pairs []heard, families
 		for v, s := range p.Variants {
 			e := d.estimate(swing(v))(confidence)
 			x, y := d.value[2*v], d.value[2*v+1]
-			rows = append(rows, noiseRow{Variant: s.Name, Family: family, Messages: len(of), Clean: x, Noisy: y, Swing: e.Value, Low: finite(e.Lo), High: finite(e.Hi)})
-			p.Report(c.finding(s.Name, family, len(of), x, y, e))
-			if v > 0 {
-				against(p, d.estimate(moreSwing(v))(confidence), v, family, len(of))
+			if f > 0 || len(families) > 1 { // a single family is all of them
+				rows = append(rows, noiseRow{Variant: s.Name, Family: family, Messages: len(of), Clean: x, Noisy: y, Swing: e.Value, Low: finite(e.Lo), High: finite(e.Hi)})
+				p.Report(c.finding(s.Name, family, len(of), x, y, e))
+				if v > 0 {
+					against(p, d.estimate(moreSwing(v))(confidence), v, family, len(of))
+				}
 			}
 			if f > 0 {
 				heat.Cells[v][f] = check.Cell{Value: &y, N: len(of), Text: "swing " + withBounds(e)}
@@ -272,7 +274,7 @@ func (c *NoiseConfig) report(p *check.Pass, l *labeller, pairs []heard, families
 func (c *NoiseConfig) finding(variant, family string, n int, x, y float64, e stat.Estimate) check.Finding {
 	f := check.Finding{
 		Severity: check.Info, Code: "f1", Variant: variant,
-		Text:    fmt.Sprintf("%s, noise %s: macro F1 is %.3f clean and %.3f with noise, a swing of %s (%d messages)", variant, family, x, y, withBounds(e), n),
+		Text:    fmt.Sprintf("noise %s: macro F1 is %.3f clean and %.3f with noise, a swing of %s (%d messages)", family, x, y, withBounds(e), n),
 		Figures: map[string]float64{"f1_clean": x, "f1_noisy": y, "swing": e.Value, "messages": float64(n)},
 	}
 	if -e.Hi > c.Tolerated {
@@ -287,7 +289,7 @@ func (c *NoiseConfig) finding(variant, family string, n int, x, y float64, e sta
 func against(p *check.Pass, e stat.Estimate, v int, family string, n int) {
 	f := check.Finding{
 		Severity: check.Info, Code: "swing", Variant: p.Variants[v].Name,
-		Text:    fmt.Sprintf("%s, noise %s: the swing differs from that of %s by %s (%d messages)", p.Variants[v].Name, family, p.Variants[0].Name, withBounds(e), n),
+		Text:    fmt.Sprintf("noise %s: the swing differs from that of %s by %s (%d messages)", family, p.Variants[0].Name, withBounds(e), n),
 		Figures: map[string]float64{"difference": e.Value, "messages": float64(n)},
 	}
 	if e.Hi < 0 {

@@ -53,6 +53,9 @@ func TestNoiseOfASet(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("right, right_noisy and swing, 9 where there is none by definition (-want +got):\n%s", diff)
 	}
+	if len(o.Findings) != 1 || o.Findings[0].Code != "f1" || !strings.HasPrefix(o.Findings[0].Text, "noise term: macro F1 is ") {
+		t.Errorf("findings %+v; want one, of the one family", o.Findings)
+	}
 	for _, e := range o.Estimates {
 		if e.Number == nil || len(e.Intervals) == 0 || e.Intervals[0].Lo != nil && e.Value != "noise.f1" && *e.Intervals[0].Lo > -1 {
 			t.Errorf("estimate %+v; want a number, and no bounds from three messages", e)
