@@ -13,10 +13,13 @@ import (
 
 // compareTrials orders trials by what was asked.
 func compareTrials(a, b *Trial) int {
-	return cmp.Or(
-		cmp.Compare(a.Shot.Case, b.Shot.Case), cmp.Compare(a.Shot.Turn, b.Shot.Turn), cmp.Compare(a.Shot.Question.Replicate, b.Shot.Question.Replicate),
-		slices.Compare(flat(a.Shot.Labels), flat(b.Shot.Labels)), cmp.Compare(Key("", &a.Shot.Question), Key("", &b.Shot.Question)),
-	)
+	if c := cmp.Or(cmp.Compare(a.Shot.Case, b.Shot.Case), cmp.Compare(a.Shot.Turn, b.Shot.Turn), cmp.Compare(a.Shot.Question.Replicate, b.Shot.Question.Replicate)); c != 0 {
+		return c
+	}
+	if c := slices.Compare(flat(a.Shot.Labels), flat(b.Shot.Labels)); c != 0 {
+		return c
+	}
+	return cmp.Compare(Key("", &a.Shot.Question), Key("", &b.Shot.Question)) // hashes whole prompts
 }
 
 func flat(labels map[string]string) (out []string) {
