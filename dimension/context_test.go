@@ -325,6 +325,34 @@ func TestContextAsksTheSameAgain(t *testing.T) {
 	}
 }
 
+// TestContextInChinese: needles, questions and lengths in Chinese are found and sized.
+func TestContextInChinese(t *testing.T) {
+	ask, state := regexp.MustCompile(`\n(.+?)的门禁码是多少`), regexp.MustCompile(`(?m)^(.+?)的门禁码是(\d{7})。`)
+	m := asker(func(q *check.Question) *check.Answer {
+		prompt := q.Messages[0].Content
+		a := &check.Answer{Outcome: record.OK, Text: "未说明。", Finish: "stop", Prompt: record.Tokens(int64(len([]rune(prompt))) * 7 / 10), Output: record.Tokens(4)}
+		asked := ask.FindStringSubmatch(prompt)
+		for _, s := range state.FindAllStringSubmatch(prompt, -1) {
+			if s[1] == asked[1] {
+				a.Text = "门禁码是" + s[2] + "。"
+			}
+		}
+		return a
+	})
+	conf := smallContext()
+	conf.Language = "zh"
+	o := runContextOn(t, conf, m)
+	v := o.Data.(*ContextData).Variants[0]
+	if len(codesOf(o, "baseline")) != 0 || v.Effective.Value != 4096 || v.Corrected.Value != 1 {
+		t.Errorf("findings %+v, effective length %+v, corrected %+v; want all found", o.Findings, v.Effective, v.Corrected)
+	}
+	for j, c := range v.Cells {
+		if l := float64(conf.Lengths[j] - 64); c.Tokens > l || c.Tokens < .9*l {
+			t.Errorf("prompts of %d tokens have %.0f", conf.Lengths[j], c.Tokens)
+		}
+	}
+}
+
 func TestContextConfig(t *testing.T) {
 	for want, text := range map[string]string{
 		"of which number 2 is too short":    "lengths: [1000, 1000]",
