@@ -25,7 +25,7 @@ type DialogueConfig struct {
 	Mode      string        `yaml:"mode" oneof:"scripted,live,both" doc:"what stands in the history: the reference replies of the scenario (scripted), the variant's own (live), or one after the other (both); scripted if left out"`
 	Probes    *bool         `yaml:"probes" doc:"whether the state is asked for after each turn, on a branch that is not appended to the dialogue; true if left out"`
 
-	MaxTokens   int64    `yaml:"max_tokens" min:"1" max:"100000" doc:"limit of output tokens of a reply; 160 if left out"`
+	MaxTokens   int64    `yaml:"max_tokens" min:"1" max:"100000" doc:"limit of output tokens of a reply, and of a side question where that is not too few for its JSON; 160 if left out"`
 	Temperature *float64 `yaml:"temperature" min:"0" max:"2" doc:"0 if left out"`
 
 	Alpha     *float64 `yaml:"alpha" min:"0" max:"1" doc:"weight of similarity in the response consistency score, beside that of retention; 0.3 if left out"`
@@ -169,6 +169,7 @@ type dialogueTurn struct {
 	broken       []bool // by variant: a reply of a live dialogue is missing, this one or an earlier one
 	readings     []*scenario.Reading
 	marks        [][]scenario.Marked
+	how          []string // by variant, how the answer to the side question was read: json, prose, unread; "": there is none
 }
 
 func runDialogue(ctx context.Context, p *check.Pass) error {
@@ -223,7 +224,7 @@ func (c *DialogueConfig) lead(ctx context.Context, p *check.Pass, d *dialogue) e
 		}
 	}
 	for t := range d.s.Turns {
-		turn := &dialogueTurn{readings: make([]*scenario.Reading, len(p.Variants)), marks: make([][]scenario.Marked, len(p.Variants))}
+		turn := &dialogueTurn{readings: make([]*scenario.Reading, len(p.Variants)), marks: make([][]scenario.Marked, len(p.Variants)), how: make([]string, len(p.Variants))}
 		trial, err := c.ask(ctx, p, d, t, "reply", histories, d.s.Turns[t].User)
 		if err != nil {
 			return err
@@ -257,6 +258,9 @@ func (c *DialogueConfig) ask(ctx context.Context, p *check.Pass, d *dialogue, t 
 	q := check.Question{MaxTokens: cmp.Or(c.MaxTokens, 160), Temperature: c.Temperature}
 	if q.Temperature == nil {
 		q.Temperature = new(float64)
+	}
+	if kind == "state" { // JSON that is cut cannot be read
+		q.MaxTokens = max(q.MaxTokens, int64(64+32*len(d.s.State(t))))
 	}
 	if kind == "state" && !slices.ContainsFunc(p.Variants, func(s *check.Subject) bool { return !s.Can.Has(check.CapSchema) }) {
 		q.Schema = d.s.Schema(t)

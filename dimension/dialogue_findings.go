@@ -75,7 +75,11 @@ func (c *DialogueConfig) findings(p *check.Pass, replay string, v int, all []*di
 		states = k.losses(explained)
 		k.test(states)
 	}
-	k.lost(states, explained)
+	known := k.lost(states, explained) || explained != nil
+	if l := found("constraint_violated"); l != nil && !known {
+		k.warn(l, fmt.Sprintf("says otherwise than what holds: in %d of %d replies and side questions about values that were never changed, the baseline in %d", l.cand[0], l.cand[1], l.base[0]),
+			fmt.Sprintf("read turn %d of %s, and gate dialogue.kept", l.at, l.example))
+	}
 	for _, c := range conducts {
 		if l := found(c.code); l != nil {
 			k.warn(l, fmt.Sprintf("%s in %d of %d %s, the baseline in %d of %d", c.does, l.cand[0], l.cand[1], c.of, l.base[0], l.base[1]),
@@ -118,10 +122,6 @@ func (k *pairing) losses(but []scenario.Phase) []*look {
 		turn int
 	}
 	looks := make(map[place]*look)
-	last := 0
-	for _, s := range k.seen {
-		last = max(last, s.Turn)
-	}
 	for i, s := range k.seen {
 		if slices.Contains(but, k.phases[i]) {
 			continue
@@ -243,8 +243,8 @@ func (k *pairing) dropped(l *look, looks []*look) bool {
 
 // lost warns of slots that the candidate does not know from some turn on; of all
 // together if of none alone, or of more than three. It leaves out what is in phases
-// that explain it otherwise.
-func (k *pairing) lost(looks []*look, but []scenario.Phase) {
+// that explain it otherwise, and returns whether it warned.
+func (k *pairing) lost(looks []*look, but []scenario.Phase) (warned bool) {
 	best := make(map[string]*look)
 	for _, l := range looks {
 		if l.code == "slot_lost" && l.p <= lossAlpha && (best[l.slot] == nil || l.p < best[l.slot].p) {
@@ -279,7 +279,9 @@ func (k *pairing) lost(looks []*look, but []scenario.Phase) {
 			text += fmt.Sprintf("; before that in %d and %d of %d", loss.Before.Candidate, loss.Before.Baseline, loss.Before.N)
 		}
 		k.warn(l, text, fmt.Sprintf("look at what reaches the model at turn %d: a history that is cut or summarised, a template that drops turns; gate dialogue.state", loss.Turn))
+		warned = true
 	}
+	return warned
 }
 
 // warn reports a look.

@@ -30,6 +30,7 @@ type dialogueVariant struct {
 	Implied tallied                    `json:"implied"`
 	Phases  map[scenario.Phase]*phased `json:"phases"` // constraints in replies, by their phase
 	State   []atTurn                   `json:"state"`  // slots in side questions, by turn
+	Read    map[string]int             `json:"read"`   // answers to side questions, by how they were read: json, prose, unread
 	Depth   scenario.Depth             `json:"depth"`
 }
 
@@ -97,11 +98,14 @@ func (c *DialogueConfig) report(p *check.Pass, all []*dialogue) {
 
 // sumDialogues adds up what one variant did.
 func sumDialogues(name, replay string, v int, all []*dialogue) dialogueVariant {
-	out := dialogueVariant{Variant: name, Replay: replay, Phases: make(map[scenario.Phase]*phased)}
+	out := dialogueVariant{Variant: name, Replay: replay, Phases: make(map[scenario.Phase]*phased), Read: make(map[string]int)}
 	byTurn := make(map[int]*atTurn)
 	var reaches []scenario.Reach
 	for _, d := range all {
 		for t, turn := range d.turns {
+			if how := turn.how[v]; how != "" {
+				out.Read[how]++
+			}
 			for _, m := range turn.marks[v] {
 				if byTurn[t] == nil {
 					byTurn[t] = &atTurn{Turn: t + 1}
@@ -155,6 +159,9 @@ func noteDialogue(p *check.Pass, d dialogueVariant) {
 	i := d.Implied
 	p.Note("%s, %s: of %d implied values %d were used right and %d asked for needlessly; of %d open ones %d were asked for and %d assumed",
 		d.Variant, d.Replay, i.Implied, i.Used, i.Needless, i.Open, i.Asked, i.Assumed)
+	if prose, unread := d.Read["prose"], d.Read["unread"]; prose+unread > 0 {
+		p.Note("%s, %s: of %d answers to side questions %d were read from prose, and %d could not be read, which leaves state missing", d.Variant, d.Replay, d.Read["json"]+prose+unread, prose, unread)
+	}
 	var phases []string
 	for _, name := range []scenario.Phase{scenario.Activated, scenario.Persisting, scenario.Updating, scenario.Updated, scenario.Cancelled, scenario.Contradicted} {
 		if c := d.Phases[name]; c != nil {

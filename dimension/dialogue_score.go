@@ -1,6 +1,7 @@
 package dimension
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,8 +31,9 @@ func (d *dialogue) read(p *check.Pass) {
 			if !a.Answered() || turn.broken[v] {
 				continue
 			}
-			marks, _, ok := d.s.ReadState(t, said(a))
+			marks, how, ok := d.s.ReadState(t, said(a))
 			turn.probe.Set(v, "state_read", yes(ok))
+			turn.how[v] = cmp.Or(how, "unread")
 			if !ok {
 				continue
 			}

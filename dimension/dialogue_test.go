@@ -165,6 +165,9 @@ func TestSideQuestionsAreNotAppended(t *testing.T) {
 					}
 				}
 			}
+			if want := int64(10); !side && q.MaxTokens != want || side && q.MaxTokens < 96 {
+				t.Errorf("turn %d, side %v: at most %d tokens", turn, side, q.MaxTokens)
+			}
 			if q.Messages[0].Role != "system" || q.Messages[0].Content != s.System {
 				t.Errorf("begins with %+v", q.Messages[0])
 			}
@@ -177,7 +180,7 @@ func TestSideQuestionsAreNotAppended(t *testing.T) {
 			}
 			return text(fmt.Sprint("Own reply ", turn))
 		})
-		if o := run(t, Dialogue, &DialogueConfig{Count: 4, Mode: mode}, nil, m); o.Why != "" || longest < 8 {
+		if o := run(t, Dialogue, &DialogueConfig{Count: 4, Mode: mode, MaxTokens: 10}, nil, m); o.Why != "" || longest < 8 {
 			t.Errorf("%s: %q, %d messages", mode, o.Why, longest)
 		}
 	}
@@ -286,6 +289,14 @@ func TestFaultsInDialoguesAreFound(t *testing.T) {
 				return valueOf(h)
 			}))
 		}},
+		{"constraint_violated", "says otherwise than what holds", func(q *check.Question) *check.Answer {
+			s, turn, side := place(list, q)
+			if side {
+				return good(q)
+			}
+			cities := []string{"Lisbon", "Vienna", "里斯本", "维也纳"} // what it adds to every reply
+			return text(s.Turns[turn].Assistant + fmt.Sprintf(" %s, %s.", cities[len(s.ID)%2], cities[2+len(s.ID)%2]))
+		}},
 		{"false_assumption", "goes on without asking", func(q *check.Question) *check.Answer {
 			if s, turn, side := place(list, q); !side && slices.ContainsFunc(s.Needs(turn), func(n scenario.Need) bool { return n.Resolution.Open() }) {
 				return text("It is done.")
@@ -341,6 +352,9 @@ func TestPublishedFormsFail(t *testing.T) {
 	}
 	if published := float64(kept) / float64(kept+violated); published < .5 || got["kept"] > .25 {
 		t.Errorf("published %v, here %v of %d exercised", published, got["kept"], exercised)
+	}
+	if !slices.ContainsFunc(o.Notes, func(n string) bool { return strings.Contains(n, "0 were read from prose, and ") }) {
+		t.Errorf("notes %q; want how many side questions have no answer that can be read", o.Notes)
 	}
 	if got["state_read"] != 0 || n["state"] != 0 {
 		t.Errorf("state %v of %d: an answer that says nothing is no state", got["state"], n["state"])

@@ -259,7 +259,10 @@ func (g *generator) live(which func(t topic) bool) (out []topic) {
 // act makes one turn of those that are possible; implicit: it has to rely on what was
 // said.
 func (g *generator) act(t *Turn, implicit bool) {
-	moves := []func(t *Turn) bool{g.recall, g.recall, g.back, g.back, g.twin, g.update, g.update, g.update, g.cancelOne, g.add, g.ambiguous, g.ambiguous, g.missing, g.missing, g.claim, g.filler}
+	moves := []func(t *Turn) bool{
+		g.recall, g.recall, g.recall, g.back, g.back, g.back, g.twin, g.twin,
+		g.update, g.update, g.update, g.cancelOne, g.add, g.ambiguous, g.ambiguous, g.missing, g.claim, g.filler,
+	}
 	if implicit {
 		moves = []func(t *Turn) bool{g.back, g.twin, g.recall}
 	}
