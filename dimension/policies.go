@@ -28,7 +28,7 @@ var policies = map[string][]matter{
 		{text: "The rule says that a client can cancel a trip {2-9} days before it starts. The client wrote {1-12} days before. Is it allowed to cancel?"},
 		{text: "In this library people can keep a film for {3-9} days. You returned the film after {2-12} days. Is that within the rule?"},
 		{text: "A doctor may see a patient of {12-18} years without a parent. The patient is {10-20} years old and came alone. May the doctor begin?"},
-		{text: "The warranty covers an error of the phone for {12-36} months. The phone was bought {6-48} months ago. Must the store fix it?"},
+		{text: "The warranty covers a fault of the phone for {12-36} months. The phone was bought {6-48} months ago. Must the store fix it?"},
 		{text: "Staff need a permit for a car longer than {4-6} meters. My car is {3-7} meters long, and I have no permit. May I park it here?"},
 		{text: "The fee is zero if they finish the job in {20-60} minutes. They need {15-80} minutes. Is it allowed to charge the fee?"},
 	},

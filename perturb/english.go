@@ -153,7 +153,7 @@ func synonyms(t *text, r *rand.Rand) (out []edit) {
 		var fit []string
 		before, after, closed := t.neighbours(low, i)
 		for _, c := range th.words[word] {
-			if c.fits(before, after, closed) {
+			if c.fits(before, after, closed) && !t.says(low, c.with) {
 				fit = append(fit, c.with)
 			}
 		}
@@ -176,6 +176,12 @@ func synonyms(t *text, r *rand.Rand) (out []edit) {
 		}
 	}
 	return append(out, t.synonymsZh()...)
+}
+
+// says reports whether a text has a word already: to use it for another one would
+// make one of two things.
+func (t *text) says(low, word string) bool {
+	return slices.ContainsFunc(t.words, func(w span) bool { return low[w.from:w.to] == word })
 }
 
 // neighbours are the words before and after word i, if nothing but a space
@@ -256,7 +262,7 @@ func (t *text) synonymsZh() []edit {
 	words, never := chineseWords()
 	within := occurrences(t.s, never)
 	return slices.DeleteFunc(longest(t, func(s string) string { return words[s] }), func(e edit) bool {
-		return slices.ContainsFunc(within, func(p span) bool { return e.from < p.to && p.from < e.to })
+		return strings.Contains(t.s, e.with) || slices.ContainsFunc(within, func(p span) bool { return e.from < p.to && p.from < e.to })
 	})
 }
 

@@ -35,6 +35,8 @@ func TestApply(t *testing.T) {
 		{Synonym, "They need a big box.", `^They require a (?:big|large) box\.$|^They need a large box\.$`},
 		{Synonym, "It was an error of the client.", `^It was an? (?:mistake|fault|error) of the (?:client|customer)\.$`},
 		{Synonym, "What is big data?", ""},
+		{Synonym, "The fee is due. Can you charge the fee?", ""}, // the charge is another word here
+		{Synonym, "客户和顾客", ""},
 		{Synonym, "Need is a noun here, and the shop window too.", ""},
 		{Synonym, "请问如何退还商品？", `^(?:请问|想请教)(?:如何|怎样)(?:退还|返还)(?:商品|货品)？$`},
 		{Reorder, "If the parcel is late, you can write to the shop.", `^You can write to the shop if the parcel is late\.$`},
@@ -55,6 +57,7 @@ func TestApply(t *testing.T) {
 		{Contraction, "I do not know what it is.", ""},
 		{Homophone, "Is their car red?", `^Is (?:there|they're) car red\?$`},
 		{Homophone, "办理", `^[^办].$|^.[^理]$`},
+		{Homophone, "25个月", ""},
 		{Shape, "请问", `^清问$|^情问$|^晴问$|^请间$`},
 		{Particle, "漂亮的花", `^漂亮[地得]花$`},
 		{Particle, "目的地地址", ""},

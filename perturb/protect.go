@@ -25,6 +25,8 @@ var (
 		`|\{[^{}\n]{0,200}\}|<[^<>\n]{1,200}>|[$@#]\w+|--?[A-Za-z]\w*(?:-\w+)*=?|\b\w*_\w*\b|\b[a-z]+[A-Z]\w*|\b\w+(?:\.\w+)+\b|\b\w+\(\)|(?:\.{0,2}/)?\w[\w.-]*(?:/[\w.-]+)+`)
 	// Numbers with what belongs to them: signs, currencies, units, letters of a code.
 	digitsRE = regexp.MustCompile(`[A-Za-z$€£¥+-]*[0-9０-９][A-Za-z0-9０-９.,:/%°-]*`)
+	// What is counted, in Chinese: a character of it belongs to the number.
+	unitRE = regexp.MustCompile(`[0-9０-９] ?(?:个?(?:小时|星期|月)|分钟?|公斤|千克|公里|厘米|毫米|天|年|日|号|元|块|秒|周|岁|米|克|次|件|张|台)`)
 	// Numbers in words, and what stands for one.
 	countRE    = regexp.MustCompile(`(?i)\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?|half|halves|quarters?|twice|once|double|triple|first|second|third|fourth|fifth|percent|per cent)\b|第?[〇零一二三四五六七八九十百千万亿两半几壹贰叁肆伍陆柒捌玖拾佰仟兩幾萬億]+`)
 	negationRE = regexp.MustCompile(`(?i)\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|unless|except|unable|refuse[sd]?|deny|denies|denied|forbid(?:s|den)?|prohibit(?:s|ed)?)\b|[A-Za-z]*n['’]t\b|[不没沒无無非未别別勿莫否毋禁]`)
@@ -54,6 +56,9 @@ func read(s string, protect []string, k family) *text {
 		if !k.wide || !plainRE.MatchString(s[m[0]:m[1]]) {
 			keep = append(keep, span{m[0], m[1]})
 		}
+	}
+	if !k.wide {
+		all(unitRE)
 	}
 	for _, p := range protect {
 		for at := 0; p != ""; {
