@@ -390,30 +390,39 @@ func (r *contextRun) shot(kind haystack.Kind, text, length, depth int) (check.Sh
 	return shot, asked, nil
 }
 
-// grid asks all texts at all lengths. The depth goes on by one with every length, and
-// the order of the lengths with every text: so each length and each depth comes as
-// often early as late in the run, and a server that changes meanwhile is no slope.
+// gridPlace is one text of the grid, at a length and a depth, by their indices.
+type gridPlace struct{ text, length, depth int }
+
+// gridOrder is a Latin square: each text has every length once, the depth goes on by one
+// with every length, and the order of the lengths by one with every text. So each
+// length has each depth as often, and stands as often early as late in the run: a server
+// that changes meanwhile is no slope.
+func gridOrder(texts, lengths, depths, offset int) (out []gridPlace) {
+	for t := range texts {
+		for j := range lengths {
+			length := (j + t) % lengths
+			out = append(out, gridPlace{t, length, (offset + t + length) % depths})
+		}
+	}
+	return out
+}
+
+// grid asks all texts at all lengths.
 func (r *contextRun) grid(ctx context.Context) error {
-	texts, m := cmp.Or(r.conf.Texts, 20), len(r.lengths)
-	offset := r.p.Rand("offset").IntN(len(r.depths))
 	var (
 		shots []check.Shot
 		plan  []contextAsked
 	)
-	for t := range texts {
-		for j := range m {
-			length := (j + t) % m
-			for k, kind := range r.kinds {
-				if kind == haystack.Absent && t%2 == 1 {
-					continue
-				}
-				depth := (offset + t + length + k) % len(r.depths)
-				shot, asked, err := r.shot(kind, t, length, depth)
-				if err != nil {
-					return err
-				}
-				shots, plan = append(shots, shot), append(plan, asked)
+	for _, at := range gridOrder(cmp.Or(r.conf.Texts, 20), len(r.lengths), len(r.depths), r.p.Rand("offset").IntN(len(r.depths))) {
+		for k, kind := range r.kinds {
+			if kind == haystack.Absent && at.text%2 == 1 {
+				continue
 			}
+			shot, asked, err := r.shot(kind, at.text, at.length, (at.depth+k)%len(r.depths))
+			if err != nil {
+				return err
+			}
+			shots, plan = append(shots, shot), append(plan, asked)
 		}
 	}
 	var err error

@@ -133,6 +133,27 @@ func TestContextOfASoundModel(t *testing.T) {
 	}
 }
 
+// TestGridIsALatinSquare: over the texts, each length stands at each place of the order
+// and has each depth equally often, and each depth each place.
+func TestGridIsALatinSquare(t *testing.T) {
+	const texts, lengths, depths = 60, 4, 5
+	pairs := map[[3]int]int{}
+	for i, at := range gridOrder(texts, lengths, depths, 3) {
+		place := i % lengths
+		pairs[[3]int{0, at.length, place}]++
+		pairs[[3]int{1, at.length, at.depth}]++
+		pairs[[3]int{2, at.depth, place}]++
+	}
+	if len(pairs) != lengths*lengths+2*lengths*depths {
+		t.Errorf("%d pairs occur", len(pairs))
+	}
+	for pair, n := range pairs {
+		if want := []int{texts / lengths, texts / depths, texts / depths}[pair[0]]; n != want {
+			t.Errorf("pair %v occurs %d times, want %d", pair, n, want)
+		}
+	}
+}
+
 // TestContextTellsTheServerFromTheModel: a prompt that was cut is no wrong answer, and
 // neither is one that was refused.
 func TestContextTellsTheServerFromTheModel(t *testing.T) {
