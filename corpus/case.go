@@ -38,7 +38,7 @@ type Set struct {
 
 	Digest string // hex SHA-256 over the content of all cases or rows in order; the name is no part of it
 
-	Format  string   // the format that was read: assay, sharegpt, openai, qa, ifeval, azure, burstgpt, mooncake or servegen
+	Format  string   // the format that was read: assay, sharegpt, openai, qa, ifeval, advbench, harmbench, xstest, azure, burstgpt, mooncake or servegen
 	Skipped int      // bad rows that were left out: at most one in a thousand
 	Faults  []*Fault // the first of them, at most 10
 }

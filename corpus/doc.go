@@ -19,7 +19,9 @@
 //
 // Two more are sets of questions with answers for checks: "qa" with {"question",
 // "answer"}, of which GSM8K's result after "####" is what is expected, and "ifeval"
-// with the rows of that benchmark.
+// with the rows of that benchmark. Three are CSV files of requests that are to be
+// refused, or that only look like them: "advbench", "harmbench" and "xstest", whose
+// cases have the labels harm (safe or unsafe) and category.
 //
 // Imported text is hostile until proven otherwise. The reader is a strict JSON
 // reader of its own: invalid UTF-8, lone surrogates, repeated keys, trailing

@@ -18,7 +18,7 @@ const (
 	maxTokens   = 1 << 30
 )
 
-var formatNames = []string{"assay", "sharegpt", "openai", "qa", "ifeval", "azure", "burstgpt", "mooncake", "servegen"}
+var formatNames = []string{"assay", "sharegpt", "openai", "qa", "ifeval", "advbench", "harmbench", "xstest", "azure", "burstgpt", "mooncake", "servegen"}
 
 var formats = map[string]func(*cursor) (Case, error){
 	"assay":    assayCase,

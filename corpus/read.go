@@ -45,13 +45,16 @@ func (f *Fault) Error() string {
 }
 
 // Read imports a set. Name is the file's name, for messages and for Set.Name.
-// Format is assay, sharegpt, openai, qa or ifeval, or that of a trace: azure, burstgpt,
-// mooncake or servegen; "" takes the format from the first rows, but that of an
+// Format is assay, sharegpt, openai, qa, ifeval, advbench, harmbench or xstest, or that
+// of a trace: azure, burstgpt, mooncake or servegen; "" takes the format from the first rows, but that of an
 // archive (servegen) must be given. The error is a *[Fault],
 // several of them joined, or an error of r.
 func Read(name string, r io.Reader, format string) (*Set, error) {
 	if format == "" {
 		format, r = peekFormat(r)
+	}
+	if _, ok := harmFormats[format]; ok {
+		return readHarm(defaultBounds, name, r, format)
 	}
 	if format == "servegen" {
 		return readServeGen(traceBounds, name, r)
@@ -118,9 +121,6 @@ func (in *reader) guess(seen []seenRow) error {
 
 // row imports one row. Its error ends the import; a bad row alone does not.
 func (in *reader) row(row []byte, line int) error {
-	if in.rows++; in.rows > in.most.cases {
-		return &Fault{File: in.name, Line: line, What: fmt.Sprintf("more than %d cases", in.most.cases), Hint: "split the file"}
-	}
 	c := &cursor{data: row}
 	got, err := formats[in.set.Format](c)
 	if err == nil {
@@ -128,6 +128,14 @@ func (in *reader) row(row []byte, line int) error {
 	}
 	if err != nil && in.guessed {
 		err = doubt(in.set.Format, err)
+	}
+	return in.enter(got, line, row, err)
+}
+
+// enter takes a case into the set, or counts what is wrong with its row.
+func (in *reader) enter(got Case, line int, row []byte, err error) error {
+	if in.rows++; in.rows > in.most.cases {
+		return &Fault{File: in.name, Line: line, What: fmt.Sprintf("more than %d cases", in.most.cases), Hint: "split the file"}
 	}
 	if err == nil {
 		if got.ID == "" {

@@ -111,7 +111,7 @@ func TestReadFaults(t *testing.T) {
 		{"empty file", "", "", "x.jsonl: no cases: the file is empty\n  hint: write one JSON object a line, for example {\"prompt\": \"What is a prefix cache?\"}"},
 		{"blank file", "\ufeff \n\r\n", "", "x.jsonl: no cases: the file is empty\n  hint: write one JSON object a line, for example {\"prompt\": \"What is a prefix cache?\"}"},
 		{"empty list", "[ ]", "assay", "x.jsonl: no cases: the file is empty\n  hint: write one JSON object a line, for example {\"prompt\": \"What is a prefix cache?\"}"},
-		{"unknown format", "{}", "alpaca", "x.jsonl: unknown format \"alpaca\"\n  hint: formats are assay, sharegpt, openai, qa, ifeval, azure, burstgpt, mooncake, servegen"},
+		{"unknown format", "{}", "alpaca", "x.jsonl: unknown format \"alpaca\"\n  hint: formats are assay, sharegpt, openai, qa, ifeval, advbench, harmbench, xstest, azure, burstgpt, mooncake, servegen"},
 		{"gzip", "\x1f\x8b\x08", "", "x.jsonl:1: the file is compressed with gzip\n  hint: decompress it first: gunzip -k"},
 		{"zstd", "\x28\xb5\x2f\xfd", "", "x.jsonl:1: the file is compressed with zstd\n  hint: decompress it first: zstd -d"},
 		{"UTF-16", "\xff\xfe{\x00", "", "x.jsonl:1: the file is UTF-16\n  hint: convert it first: iconv -f utf-16 -t utf-8"},

@@ -3,6 +3,7 @@ package corpus
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -531,5 +532,5 @@ func (c *cursor) blocks() (ids []uint32, err error) {
 func peekFormat(r io.Reader) (string, io.Reader) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	head, _ := in.Peek(1 << 12) // an error comes again with the first read
-	return traceOf(head), in
+	return cmp.Or(traceOf(head), harmOf(head)), in
 }
