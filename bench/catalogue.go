@@ -90,6 +90,8 @@ type Asking struct {
 	Overall     int   `yaml:"overall" min:"1" max:"1000" doc:"questions under way to all endpoints together; 32 if left out"`
 	Retries     *int  `yaml:"retries" min:"0" max:"10" doc:"further tries after a failure of transport, never after a bad answer; 2 if left out"`
 	Budget      Spend `yaml:"budget" doc:"what all checks of the run may spend; no bound if left out"`
+
+	Seal config.Secret `yaml:"seal" doc:"secret that answers which may do harm are sealed with in the run directory: env:NAME or file:PATH, 16 bytes or more; without it they are not kept, and a run that goes on asks for them anew"`
 }
 
 // Spend bounds tokens and money.

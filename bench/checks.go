@@ -37,7 +37,10 @@ func (r *run) checks(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, memory.close())
 	}
-	c.Memory, c.Keep = memory, memory.keep
+	c.Memory, c.Keep, c.Private = memory, memory.keep, check.Held()
+	if r.sealer != nil {
+		c.Private = r.sealer.Memory(memory)
+	}
 	var outcomes []*check.Outcome
 	if err = r.foresee(ctx, c); err == nil {
 		started := time.Now()
@@ -179,25 +182,37 @@ func (r *run) judgeTarget(e check.Endpoint) (llm.Target, error) {
 	if r.opts.virtual != nil {
 		t.Dial = r.opts.virtual.dial
 	}
-	ref := e.Key.String()
-	if ref == "" {
-		return t, nil
+	var err error
+	if !e.Key.IsZero() {
+		t.Key, err = r.secret(e.Key)
 	}
-	secret, err := config.ParseSecret(ref)
-	if err != nil {
-		return t, err
-	}
+	return t, err
+}
+
+// secret resolves a reference of the suite; files are beside the suite.
+func (r *run) secret(s config.Secret) (string, error) {
 	getenv := r.opts.Getenv
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	t.Key, err = secret.Resolve(getenv, func(name string) ([]byte, error) {
+	return s.Resolve(getenv, func(name string) ([]byte, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(r.suite.file), name)
 		}
 		return os.ReadFile(name)
 	})
-	return t, err
+}
+
+// seal is what private answers are kept with; nil: they are not kept.
+func (r *run) seal() (*check.Seal, error) {
+	if r.suite.Asking.Seal.IsZero() {
+		return nil, nil
+	}
+	secret, err := r.secret(r.suite.Asking.Seal)
+	if err != nil {
+		return nil, fmt.Errorf("resolving asking.seal: %w", err)
+	}
+	return check.NewSeal(secret)
 }
 
 // progress tells of the checks, not more often than people read.

@@ -118,6 +118,7 @@ type run struct {
 	monitor  *load.Monitor
 	length   time.Duration
 	registry baseline.Address // where the suite has a registry
+	sealer   *check.Seal      // of private answers; nil: they are not kept
 	past     *past            // nil: the run is not one that is resumed
 	facts    *lock.Lock       // what the run depends on
 	unmarked bool             // a checkpoint failed, and the reader was told
@@ -307,6 +308,9 @@ func (r *run) describe() {
 // connect starts the simulated engines, makes the clients and asks every
 // endpoint once.
 func (r *run) connect(ctx, engines context.Context) (waits []func() error, err error) {
+	if r.sealer, err = r.seal(); err != nil {
+		return nil, &SetupError{err}
+	}
 	for i, v := range r.variants {
 		target, err := v.spec.target(r.suite, r.opts.Getenv)
 		if err != nil {

@@ -38,6 +38,7 @@ type Question struct {
 	Schema      json.RawMessage // JSON Schema that the answer has to obey; nil: free text
 	Score       bool            // log-probabilities of the prompt's own tokens, of which TopLogprobs are then the alternatives; see Answer.Scored
 	Replicate   int             // which repetition of an otherwise equal question, from 0; equal questions of different replicates are asked anew
+	Private     bool            // its answer may do harm to who reads it: it is kept sealed or not at all, see Config.Private
 }
 
 // Answer is what became of a Question.
@@ -56,6 +57,8 @@ type Answer struct {
 
 	Model       string // as the server names itself; "": it does not
 	Fingerprint string // system_fingerprint; "": none
+
+	Sealed []byte `json:",omitempty"` // of a private answer that was kept: all of it but Outcome, see Seal; a check never sees one
 }
 
 // Answered reports whether the endpoint gave an answer of its own, be it empty,

@@ -45,7 +45,8 @@
 // Each answer is saved under its [Key] before a check sees it. So a run that was
 // interrupted asks nothing twice, and gives the same outcomes as one that was
 // not; the replicate is part of the key, so that repetitions are never served by
-// one answer. A failure of transport is tried again, a few times; a bad answer
+// one answer. What a private question was answered is kept sealed with a secret, or
+// not at all. A failure of transport is tried again, a few times; a bad answer
 // never. When the [Budget] is spent, questions under way are let finish, and what
 // has no answer then stays without.
 //

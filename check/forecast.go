@@ -152,7 +152,7 @@ func (r *runner) askerOf(peer string) (*asker, error) {
 // timed asks, and tells how long the endpoint had the question. An answer that was
 // known is none of the sample: it took no time.
 func (a *asker) timed(ctx context.Context, q *Question) (time.Duration, *Answer, error) {
-	if known, err := a.run.recall(Key(a.peer.name, q)); err != nil || known != nil {
+	if known, err := a.run.recall(Key(a.peer.name, q), q.Private); err != nil || known != nil {
 		return 0, nil, err
 	}
 	free, err := a.enter(ctx)
@@ -167,7 +167,7 @@ func (a *asker) timed(ctx context.Context, q *Question) (time.Duration, *Answer,
 		return 0, nil, err
 	}
 	key := Key(a.peer.name, q)
-	if err := a.run.save(key, a.peer.name, answer); err != nil {
+	if err := a.run.save(key, a.peer.name, answer, q.Private); err != nil {
 		return 0, nil, err
 	}
 	a.pay(key, q, answer)

@@ -38,6 +38,9 @@ func Key(endpoint string, q *Question) string {
 	if q.Score {
 		k.text("score") // at the end, so that other questions keep the keys that they had
 	}
+	if q.Private { // others have the keys that they had before there were any
+		k.text("private")
+	}
 	return hex.EncodeToString(k.h.Sum(nil))
 }
 

@@ -44,7 +44,7 @@ type rehearsal struct {
 func rehearse(ctx context.Context, c Config) (*rehearsal, error) {
 	h := &rehearsal{seed: c.Seed}
 	known := c.Can
-	c.Memory, c.Keep, c.Progress, c.Budget, c.Retries = nil, nil, nil, Budget{}, -1
+	c.Memory, c.Private, c.Keep, c.Progress, c.Budget, c.Retries = nil, nil, nil, nil, Budget{}, -1
 	c.Variants, c.Checks = slices.Clone(c.Variants), slices.Clone(c.Checks)
 	for i := range c.Variants {
 		v := &c.Variants[i]

@@ -41,6 +41,10 @@ type Config struct {
 
 	Memory Memory // answers that are known; nil: none, and none is kept beyond the run
 
+	// Private holds the answers of private questions: Memory through a Seal, say. nil:
+	// they are kept for as long as the call of Run lasts, and nowhere.
+	Private Memory
+
 	PerEndpoint int           // questions under way to one endpoint; 0: 8
 	Overall     int           // questions under way; 0: 32
 	Retries     int           // further tries after a failure of transport; 0: 2, negative: none

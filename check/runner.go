@@ -67,7 +67,10 @@ func newRunner(c Config) *runner {
 		slots: make(chan struct{}, c.Overall), flights: make(map[string]*flight), paid: make(map[string]bool),
 	}
 	if c.Memory == nil {
-		r.c.Memory = &memory{answers: make(map[string]*Answer)}
+		r.c.Memory = Held()
+	}
+	if c.Private == nil {
+		r.c.Private = Held()
 	}
 	for _, v := range c.Variants {
 		r.peers[variantName(v)] = &peer{name: variantName(v), asker: v.Asker, price: v.Price, slots: make(chan struct{}, c.PerEndpoint)}
@@ -249,7 +252,7 @@ func (r *runner) land(key string, f *flight) {
 // first answers a question that nobody else is asking. What an earlier process
 // of the run paid for counts as spent, as if it had been asked now.
 func (a *asker) first(ctx context.Context, key string, q *Question) (*Answer, error) {
-	answer, err := a.run.recall(key)
+	answer, err := a.run.recall(key, q.Private)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +268,7 @@ func (a *asker) first(ctx context.Context, key string, q *Question) (*Answer, er
 	if answer, err = a.try(ctx, q); err != nil {
 		return nil, err
 	}
-	if err := a.run.save(key, a.peer.name, answer); err != nil {
+	if err := a.run.save(key, a.peer.name, answer, q.Private); err != nil {
 		return nil, err
 	}
 	a.pay(key, q, answer)
@@ -410,9 +413,17 @@ func transient(o record.Outcome, status int) bool {
 	return false
 }
 
+// memory is where answers are kept.
+func (r *runner) memory(private bool) Memory {
+	if private {
+		return r.c.Private
+	}
+	return r.c.Memory
+}
+
 // recall returns the answer that is known, or nil.
-func (r *runner) recall(key string) (*Answer, error) {
-	a, ok, err := r.c.Memory.Recall(key)
+func (r *runner) recall(key string, private bool) (*Answer, error) {
+	a, ok, err := r.memory(private).Recall(key)
 	switch {
 	case err != nil:
 		return nil, r.fail(fmt.Errorf("reading an answer that was kept: %w", err))
@@ -422,14 +433,16 @@ func (r *runner) recall(key string) (*Answer, error) {
 	return a, nil
 }
 
-func (r *runner) save(key, endpoint string, a *Answer) error {
-	if err := r.c.Memory.Save(key, endpoint, a); err != nil {
+func (r *runner) save(key, endpoint string, a *Answer, private bool) error {
+	if err := r.memory(private).Save(key, endpoint, a); err != nil {
 		return r.fail(fmt.Errorf("keeping an answer: %w", err))
 	}
 	return nil
 }
 
-// memory is the Memory of a run that keeps nothing beyond itself.
+// Held returns a Memory that lasts as long as the process.
+func Held() Memory { return &memory{answers: make(map[string]*Answer)} }
+
 type memory struct {
 	mu      sync.Mutex
 	answers map[string]*Answer
@@ -474,7 +487,7 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		if _, twice := vectors[text]; twice {
 			continue
 		}
-		a, err := e.run.recall(vectorKey(e.peer.name, text))
+		a, err := e.run.recall(vectorKey(e.peer.name, text), false)
 		if err != nil {
 			return nil, err
 		}
@@ -517,7 +530,7 @@ func (e *embedder) ask(ctx context.Context, texts []string, to map[string][]floa
 	}
 	for i, text := range texts {
 		a := &Answer{Outcome: record.OK, Text: pack(got[i])}
-		if err := e.run.save(vectorKey(e.peer.name, text), e.peer.name, a); err != nil {
+		if err := e.run.save(vectorKey(e.peer.name, text), e.peer.name, a, false); err != nil {
 			return err
 		}
 		to[text] = got[i]

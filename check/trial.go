@@ -39,6 +39,9 @@ func (t *Trial) record(a *Answer) record.Record {
 		PromptBytes: s.Question.bytes(), Outcome: a.Outcome, Status: a.Status, Detail: a.Detail, Finish: a.Finish,
 		Prompt: a.Prompt, Output: a.Output, OutputBytes: int64(len(a.Text)),
 	}
+	if s.Question.Private && r.Detail != "" {
+		r.Detail = "withheld: it may quote what was asked"
+	}
 	if n := s.Question.Replicate; n > 0 {
 		if r.Labels == nil {
 			r.Labels = make(map[string]string)
