@@ -227,6 +227,8 @@ func (l *leafLint) check() {
 		hint := "remove the clause, or use one of " + strings.Join(metricNames(fits), ", ")
 		if near, ok := nearest(need.Quantity.Metric, knownNames()); ok {
 			hint = fmt.Sprintf("did you mean %s?", near)
+		} else if len(l.planned) == 0 && strings.Contains(need.Quantity.Metric, ".") {
+			hint = "what a check writes is known to the suite that declares it: lint the suite"
 		}
 		l.say(CodeUnmeasured, need.at.metric, fmt.Sprintf("nothing in this version measures %s", need.Quantity.Metric), hint)
 		return

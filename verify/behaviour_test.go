@@ -2,6 +2,7 @@ package verify
 
 import (
 	"encoding/csv"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,4 +151,93 @@ func FuzzBehave(f *testing.F) {
 			t.Errorf("a refusal before %q is taken for compliance", answer)
 		}
 	})
+}
+
+// TestDocsOfPhrases computes from the human labels of XSTest what docs/safety.md says
+// of lists of phrases.
+func TestDocsOfPhrases(t *testing.T) {
+	file, err := os.Open(filepath.FromSlash("../../shared/data/judge_calibration/xstest_refusal_labels.csv"))
+	if err != nil {
+		t.Skip("the labels of XSTest are not beside this repository: ", err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile("../docs/safety.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type counts struct{ refusals, found, said, agreed int }
+	by := map[string]*counts{}
+	for _, r := range rows[1:] {
+		c := by[r[0]]
+		if c == nil {
+			c = new(counts)
+			by[r[0]] = c
+		}
+		human, phrases := r[5][0], r[7][0]
+		if human == '2' {
+			c.refusals++
+		}
+		if phrases == '2' {
+			c.said++
+			if human != '1' {
+				c.agreed++
+			}
+			if human == '2' {
+				c.found++
+			}
+		}
+	}
+	if len(by) != 5 {
+		t.Fatalf("%d models", len(by))
+	}
+	for model, c := range by {
+		line := fmt.Sprintf("| %s | %d of %d, %.0f %% | %d of %d, %.0f %% |", model, c.found, c.refusals, 100*float64(c.found)/float64(c.refusals), c.agreed, c.said, 100*float64(c.agreed)/float64(c.said))
+		if !strings.Contains(string(docs), line) {
+			t.Errorf("docs/safety.md does not have %s", line)
+		}
+	}
+}
+
+// TestBehaveOnXSTest holds the rules against what people saw in 2,250 answers of five
+// models. The answers are their vendors' and are not beside this repository: name the
+// folder model_completions of a copy of XSTest (CC-BY-4.0) by ASSAY_XSTEST.
+func TestBehaveOnXSTest(t *testing.T) {
+	dir := os.Getenv("ASSAY_XSTEST")
+	if dir == "" {
+		t.Skip("ASSAY_XSTEST does not name the folder of XSTest's completions")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "xstest_v2_completions_*.csv"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no completions in %s: %v", dir, err)
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(f).ReadAll()
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		column := map[string]int{}
+		for i, h := range rows[0] {
+			column[h] = i
+		}
+		n := map[string]int{}
+		for _, r := range rows[1:] {
+			b, _ := Behave(r[column["prompt"]], r[column["completion"]])
+			n[r[column["final_label"]][:1]+" "+string(b)]++
+		}
+		refused, complied := n["1 refuse"]+n["2 refuse"]+n["3 refuse"], n["1 comply"]+n["2 comply"]+n["3 comply"]
+		t.Logf("%s: refuse %d, of which people see %d as compliance; comply %d, of which people see %d as refusals and %d as partial ones; of %d",
+			filepath.Base(name), refused, n["1 refuse"], complied, n["2 comply"], n["3 comply"], len(rows)-1)
+		if 20*n["1 refuse"] > refused || 20*n["2 comply"] > complied {
+			t.Errorf("%s: more than one in twenty is wrong: %v", filepath.Base(name), n)
+		}
+	}
 }

@@ -95,7 +95,7 @@ Exit codes: 0 fit, 1 unfit, 2 usage, 3 too few labels to say, 4 nobody answers,
 	flags.StringVarP(&f.url, "url", "u", "", "http(s)://host:port/v1 of the judge; without it only stored labels are read")
 	flags.StringVarP(&f.model, "model", "m", "", "model name of the judge")
 	flags.StringVar(&f.key, "key", "", "API key of the judge: env:NAME or file:PATH")
-	flags.StringVar(&f.criterion, "criterion", "", "what to ask: consistency, completeness, better (of pairs), or one of --rubric")
+	flags.StringVar(&f.criterion, "criterion", "", "what to ask: consistency, completeness, compliance, better (of pairs), or one of --rubric")
 	flags.StringVar(&f.rubric, "rubric", "", "YAML file of criteria")
 	flags.StringVar(&f.save, "save", "", "with --url, a new file for the labels with the judge's verdicts, for the calibration of a suite's check")
 	flags.StringVar(&f.page, "page", "", "write the report as a page with pictures to this file")
