@@ -156,3 +156,8 @@ func scrubbedSlice(v reflect.Value) reflect.Value {
 	}
 	return out
 }
+
+// Clean makes a text from outside, such as a model's answer, harmless to the
+// terminal that shows it: no escape sequence, no control, bidirectional or invisible
+// character. Line breaks stay if lines is set, and are blanks if not.
+func Clean(s string, lines bool) string { return clean(s, lines) }
