@@ -145,6 +145,9 @@ func (c *console) presetRules(p preset) error {
 		this, other = other, this
 	}
 	fmt.Fprintf(c.out, "%s: %s\n", p.Name, p.Purpose)
+	if !slices.ContainsFunc(p.Rules, func(r presetRule) bool { return r.Other != "" }) {
+		return c.ownRules(p)
+	}
 	fmt.Fprintln(c.out, "False alarms are the share of looks at windows of n in which nothing changed.")
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, r := range p.Rules {
@@ -161,6 +164,15 @@ func (c *console) presetRules(p preset) error {
 		for _, f := range r.FalseAlarms {
 			fmt.Fprintf(w, "  false alarms\tfirst written %s, corrected %s; n %d, %s\n", f.Rate(), f.Corrected(), f.N, f.Traffic)
 		}
+	}
+	return w.Flush()
+}
+
+// ownRules lists the rules of a preset that has no other form.
+func (c *console) ownRules(p preset) error {
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, r := range p.Rules {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.ID, r.Severity, r.Demand)
 	}
 	return w.Flush()
 }
