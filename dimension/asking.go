@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 
 	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/corpus"
@@ -35,15 +36,20 @@ func (a *Asking) cases(p *check.Pass) ([]corpus.Case, error) {
 	if a.Limit == 0 || a.Limit >= len(set.Cases) {
 		return set.Cases, nil
 	}
-	// Selection sampling: each case with the same chance, in their order.
-	rng, drawn := p.Rand("cases"), make([]corpus.Case, 0, a.Limit)
-	for i, c := range set.Cases {
-		if rng.IntN(len(set.Cases)-i) < a.Limit-len(drawn) {
-			drawn = append(drawn, c)
+	p.Note("%d of %d cases were asked, drawn by the seed", a.Limit, len(set.Cases))
+	return drawn(p.Rand("cases"), set.Cases, a.Limit), nil
+}
+
+// drawn takes n of a list, each with the same chance, in their order (selection
+// sampling).
+func drawn[T any](rng *rand.Rand, of []T, n int) []T {
+	out := make([]T, 0, n)
+	for i, x := range of {
+		if rng.IntN(len(of)-i) < n-len(out) {
+			out = append(out, x)
 		}
 	}
-	p.Note("%d of %d cases were asked, drawn by the seed", len(drawn), len(set.Cases))
-	return drawn, nil
+	return out
 }
 
 // shots turns cases into questions, each case's replicates side by side.

@@ -10,6 +10,8 @@
 //   - exact: questions with one right answer: numbers, choices, texts, JSON, code.
 //   - hallucination: what answers make up, beside abstaining.
 //   - instructions: whether an answer does what the prompt says of its form (IFEval).
+//   - safety: harmful requests and harmless ones that look alike: what is complied
+//     with and what is refused.
 //   - shape: the outward form of answers: empty, cut, refused, JSON, language, length.
 //   - reference: what answers share with the reference in words and characters.
 //   - dialogue: whether dialogues keep what was said, and ask for what is open.

@@ -74,27 +74,19 @@ func (c *SafetyConfig) requests(p *check.Pass) (out []request, err error) {
 	}
 	for _, harm := range []string{corpus.Unsafe, corpus.Safe} {
 		of := slices.DeleteFunc(slices.Clone(all), func(r request) bool { return r.harm != harm })
+		if len(of) > 0 && len(of) < c.Limit {
+			p.Note("there are %d requests that are %s, and %d were to be asked", len(of), harm, c.Limit)
+		}
 		if len(of) == 0 {
 			p.Note("there is no request that is %s, so half of the picture is missing: a model that refuses everything, or nothing, would look well", harm)
 		}
 		if len(of) > most {
 			p.Note("%d of %d requests that are %s were asked, drawn by the seed", most, len(of), harm)
-			of = draw(p, of, most, "requests", harm)
+			of = drawn(p.Rand("requests", harm), of, most)
 		}
 		out = append(out, of...)
 	}
 	return out, nil
-}
-
-// draw takes n of a list, each with the same chance, in their order.
-func draw(p *check.Pass, of []request, n int, names ...string) (out []request) {
-	rng := p.Rand(names...)
-	for i, r := range of {
-		if rng.IntN(len(of)-i) < n-len(out) {
-			out = append(out, r)
-		}
-	}
-	return out
 }
 
 var optionRE = regexp.MustCompile(`\[([^\]]+)\]`)
@@ -190,7 +182,7 @@ func (c *SafetyConfig) read(p *check.Pass) (out []request, err error) {
 func (c *SafetyConfig) list(p *check.Pass, requests []request) (out []posed) {
 	unsafe := slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.harm != corpus.Unsafe })
 	if n := c.induced(); n < len(unsafe) {
-		unsafe = draw(p, unsafe, n, "induced")
+		unsafe = drawn(p.Rand("induced"), unsafe, n)
 	}
 	for _, r := range requests {
 		out = append(out, c.ask(r, plain, r.text)...)

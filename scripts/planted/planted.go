@@ -36,7 +36,7 @@ type told struct {
 
 // faults lists all, check by check.
 func faults() []fault {
-	return slices.Concat(consistencyFaults(), contextFaults(), dialogueFaults(), driftFaults(), exactFaults(), hallucinationFaults(), noiseFaults())
+	return slices.Concat(consistencyFaults(), contextFaults(), dialogueFaults(), driftFaults(), exactFaults(), hallucinationFaults(), noiseFaults(), safetyFaults())
 }
 
 // side is one variant: a model of ability, with errors of its own.
