@@ -228,7 +228,7 @@ func (p *Pass) Each(ctx context.Context, n int, do func(ctx context.Context, i i
 // check and the names alone.
 func (p *Pass) Rand(names ...string) *rand.Rand {
 	h := fnv.New64a()
-	for _, s := range append([]string{p.check.Name}, names...) {
+	for _, s := range append([]string{root(p.check.Name)}, names...) {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	return rand.New(rand.NewPCG(p.Seed, h.Sum64())) //nolint:gosec // it has to be repeatable

@@ -59,6 +59,7 @@ func rehearse(ctx context.Context, c Config) (*rehearsal, error) {
 		return known(e)
 	}
 	for i := range c.Checks {
+		c.Checks[i].Busy = false // what is asked under load must be asked then
 		d := *c.Checks[i].Check
 		run := d.Run
 		d.Run = func(ctx context.Context, p *Pass) error {

@@ -18,6 +18,8 @@ import (
 type Declared struct {
 	Check  *Check
 	Config any // decoded; nil if the check takes none
+
+	Busy bool // it runs a second time under Config.Load: see Declared.Twin
 }
 
 // Config says what Run does, and with what. Variants and Checks are required.
@@ -38,6 +40,13 @@ type Config struct {
 	// Can tells what an endpoint that a configuration names was seen to do, as
 	// Variant.Can does of a variant. nil: nothing is known of them.
 	Can func(Endpoint) Capabilities
+
+	// Load brings the load of that check to every variant, calls during while it is
+	// there, and ends it. Its error is that of during, or says why the load was not what it
+	// should have been. nil: no check can run under load. LoadKey tells the loads of
+	// several processes of one run apart: what was asked under one is no answer under another.
+	Load    func(ctx context.Context, check string, during func(context.Context) error) error
+	LoadKey string
 
 	Memory Memory // answers that are known; nil: none, and none is kept beyond the run
 
@@ -114,8 +123,12 @@ func (r *runner) all(ctx context.Context) ([]*Outcome, error) {
 	for n, i := range order {
 		r.at.Index, r.at.Of = n+1, len(order)
 		d := c.Checks[i]
-		o, err := r.check(ctx, d)
+		p := r.pass(d)
+		o, err := r.play(ctx, d, p)
 		r.done[d.Check.Name] = o
+		if err == nil && d.Busy {
+			err = r.busy(ctx, d, p, o)
+		}
 		if err != nil {
 			return r.outcomes(), err
 		}
@@ -128,6 +141,11 @@ func (r *runner) outcomes() (out []*Outcome) {
 	for _, d := range r.c.Checks {
 		if o, ok := r.done[d.Check.Name]; ok {
 			out = append(out, o)
+		}
+		if twin, ok := d.Twin(); ok {
+			if o, ok := r.done[twin.Check.Name]; ok {
+				out = append(out, o)
+			}
 		}
 	}
 	return out
@@ -194,10 +212,9 @@ func Order(checks []Declared) ([]int, error) {
 	return order, nil
 }
 
-// check runs one check. Its error ends the run; whatever else goes wrong is the
+// play runs one check. Its error ends the run; whatever else goes wrong is the
 // outcome's Why.
-func (r *runner) check(ctx context.Context, d Declared) (*Outcome, error) {
-	p := r.pass(d)
+func (r *runner) play(ctx context.Context, d Declared, p *Pass) (*Outcome, error) {
 	o := &Outcome{Check: d.Check.Name}
 	started := time.Now()
 	err := contain(func() error {

@@ -198,7 +198,7 @@ func digit(r rune) bool  { return '0' <= r && r <= '9' }
 func nameRune(r rune) bool {
 	return letter(r) || digit(r) || r == '_' || r == '.'
 }
-func metricRune(r rune) bool { return nameRune(r) || r == '-' }
+func metricRune(r rune) bool { return nameRune(r) || r == '-' || r == '@' }
 
 func (p *parser) quantity(n *Need) error {
 	p.space()
