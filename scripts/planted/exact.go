@@ -37,7 +37,7 @@ func (m adder) Ask(_ context.Context, q *check.Question) (*check.Answer, error) 
 }
 
 func exactFaults() []fault {
-	return []fault{{
+	return append(loadFaults(), fault{
 		check: "exact", name: "wrong more often", by: "a clause, share(exact.right) >= baseline - 5 points",
 		doc: "Of 300 sums 25 % are wrong, of the clean models 5 %.",
 		play: func(ctx context.Context, seed uint64, faulty bool) (told, error) {
@@ -56,5 +56,5 @@ func exactFaults() []fault {
 				[]string{"share(exact.right) >= baseline - 5 points"}, check.Declared{Check: dimension.Exact, Config: conf})
 			return told{found: failed(v)}, err
 		},
-	}}
+	})
 }

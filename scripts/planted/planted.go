@@ -46,7 +46,13 @@ type side = check.Asker
 // and judges them by clauses such as "share(exact.right) >= baseline - 10 points".
 // Sets are by the name that configurations give them; nil: there are none.
 func run(ctx context.Context, seed uint64, baseline, candidate side, sets map[string]*corpus.Set, clauses []string, checks ...check.Declared) (contract.Verdict, []*check.Outcome, error) {
+	return runUnder(ctx, seed, baseline, candidate, sets, clauses, nil, checks...)
+}
+
+// runUnder is run with a load for checks that run under one; nil: there is none.
+func runUnder(ctx context.Context, seed uint64, baseline, candidate side, sets map[string]*corpus.Set, clauses []string, load func(context.Context, string, func(context.Context) error) error, checks ...check.Declared) (contract.Verdict, []*check.Outcome, error) {
 	outcomes, err := check.Run(ctx, check.Config{
+		Load:   load,
 		Checks: checks, Seed: seed, Sets: sets, Retries: -1,
 		Variants: []check.Variant{{Name: "baseline", Model: "clean", Asker: baseline}, {Name: "candidate", Model: "planted", Asker: candidate}},
 	})
