@@ -32,6 +32,7 @@
 //   - Check, Value, Finding: one kind of judgement about answers; a number that it
 //     writes on the records of what it asked, which contracts judge; something that
 //     it saw and a person should.
+//   - Twin: a check as it is asked again under load; it writes what each case loses.
 //   - Signature: how a number of a check came about: data, judge, estimator,
 //     cluster, n and how many are missing. Numbers of two signatures do not compare.
 //   - Capability: what an endpoint was seen to do, such as to honour a seed.

@@ -18,12 +18,21 @@ import (
 // CheckRef is one check that a suite declares, with its configuration.
 type CheckRef struct {
 	check.Declared
-	node *config.Node // where its name stands
+	Under *Under       // nil: it is asked once, of an idle endpoint
+	node  *config.Node // where its name stands
 }
 
-// DecodeConfig reads NAME: {…} by the configuration of the check of that name.
+// underKey stands beside the name of a check that is to run under load, too.
+const underKey = "under"
+
+// DecodeConfig reads NAME: {…} by the configuration of the check of that name, and what
+// it runs under beside it.
 func (c *CheckRef) DecodeConfig(n *config.Node) {
-	pairs := n.Pairs()
+	pairs := slices.DeleteFunc(slices.Clone(n.Pairs()), func(p config.Pair) bool { return p.Key == underKey })
+	if n.Has(underKey) {
+		c.Under, c.Busy = new(Under), true
+		n.At(underKey).Decode(c.Under)
+	}
 	if len(pairs) != 1 {
 		n.Fault("wants one check with its configuration", "write - shape: {set: cases.jsonl}; checks are "+strings.Join(checkNames(), ", "))
 		return
@@ -58,15 +67,24 @@ func (CheckRef) ConfigSchema() map[string]any {
 			properties[c.Name] = map[string]any{"description": c.Doc, "allOf": []any{config.SchemaOf(c.Config())}}
 		}
 	}
-	return map[string]any{"type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1, "properties": properties}
+	properties[underKey] = map[string]any{"description": "asks the check again while a workload runs at a rate", "allOf": []any{config.SchemaOf(Under{})}}
+	asks := map[string]any{"required": []any{underKey}}
+	return map[string]any{
+		"type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 2, "properties": properties,
+		"if": asks, "then": map[string]any{"minProperties": 2}, "else": map[string]any{"maxProperties": 1},
+	}
 }
 
 // MarshalYAML writes the check as suites do.
 func (c CheckRef) MarshalYAML() (any, error) {
-	if c.Config == nil {
-		return map[string]any{c.Check.Name: map[string]any{}}, nil
+	out := map[string]any{c.Check.Name: map[string]any{}}
+	if c.Config != nil {
+		out[c.Check.Name] = c.Config
 	}
-	return map[string]any{c.Check.Name: c.Config}, nil
+	if c.Under != nil {
+		out[underKey] = c.Under
+	}
+	return out, nil
 }
 
 func findCheck(name string) *check.Check {
@@ -118,6 +136,11 @@ func (s *Suite) checkChecks(n *config.Node) {
 			return
 		}
 		seen[name] = true
+		if u := c.Under; u != nil {
+			if _, ok := s.Workloads.Get(u.Workload); !ok {
+				c.node.Fault(fmt.Sprintf("runs under %s, which is no workload of the suite", u.Workload), "name one of workloads: "+strings.Join(s.Workloads.Keys(), ", "))
+			}
+		}
 		declared = append(declared, c.Declared)
 	}
 	if _, err := check.Order(declared); err != nil {
@@ -130,6 +153,9 @@ func (s *Suite) checked() (out []contract.Checked) {
 	for _, c := range s.Checks {
 		if c.Check != nil {
 			out = append(out, contract.Checked{Name: c.Check.Name, Metrics: c.Metrics()})
+			if twin, ok := c.Twin(); ok {
+				out = append(out, contract.Checked{Name: twin.Check.Name, Metrics: twin.Metrics()})
+			}
 		}
 	}
 	return out
@@ -140,6 +166,9 @@ func (s *Suite) places() []string {
 	names := slices.Clone(s.Workloads.Keys())
 	for _, c := range s.Checks {
 		names = append(names, c.Check.Name)
+		if c.Under != nil {
+			names = append(names, c.Check.Name+check.BusySuffix)
+		}
 	}
 	return names
 }

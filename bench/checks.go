@@ -45,7 +45,7 @@ func (r *run) checks(ctx context.Context) error {
 	if err = r.foresee(ctx, c); err == nil {
 		started := time.Now()
 		outcomes, err = check.Run(ctx, c)
-		if f := r.manifest.Foreseen; err == nil && f != nil && f.Time > 0 && r.past == nil {
+		if f := r.manifest.Foreseen; err == nil && f != nil && f.Time > 0 && r.past == nil && !r.suite.underLoad() { // what is asked under load was not announced
 			f.Took = time.Since(started)
 		}
 	}
@@ -119,6 +119,10 @@ func (r *run) asking(ctx context.Context, open *[]io.Closer) (check.Config, erro
 			known.Price = check.Price{Prompt: p.Input, Output: p.Output}
 		}
 		c.Variants = append(c.Variants, known)
+	}
+	c.Load = r.underLoad
+	if n := len(r.manifest.Gaps); n > 0 {
+		c.LoadKey = fmt.Sprintf(", after %d stops", n)
 	}
 	c.Can = func(e check.Endpoint) check.Capabilities {
 		t, err := r.judgeTarget(e)

@@ -249,6 +249,9 @@ func (r *run) prepare() error {
 		}
 		r.variants = append(r.variants, v)
 	}
+	if err := r.checkUnder(); err != nil {
+		return err
+	}
 	resolved := *s
 	resolved.Seed = &seed
 	text, err := config.Encode(resolved)

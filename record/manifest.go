@@ -60,7 +60,7 @@ type Foreseen struct {
 	Sampled      int64         `json:"sampled"`           // requests that were sent to learn this, and count among the others
 	Time         time.Duration `json:"time_ns"`           // of all but the sample; 0: not known
 	Spread       time.Duration `json:"spread_ns"`         // twice the standard error of Time
-	Took         time.Duration `json:"took_ns,omitempty"` // 0: the checks did not come to their end in one go
+	Took         time.Duration `json:"took_ns,omitempty"` // 0: the checks did not come to their end in one go, or some ran under load, too
 }
 
 // VariantInfo says who was measured.
