@@ -200,6 +200,10 @@ func (r *run) hash(name string, info fs.FileInfo) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", errors.New("it is no plain file")
 	}
+	state := fileState{name, info.Size(), info.ModTime()}
+	if sum, ok := r.suite.sums.Load(state); ok {
+		return sum.(string), nil
+	}
 	if info.Size() > largeFile {
 		r.opts.Notice("reading %s for its digest: %d GiB", name, info.Size()>>30)
 	}
@@ -212,7 +216,16 @@ func (r *run) hash(name string, info fs.FileInfo) (string, error) {
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", err
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+	text := "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	r.suite.sums.Store(state, text)
+	return text, nil
+}
+
+// fileState is what tells that a file was not written since it was read by this process.
+type fileState struct {
+	name     string
+	size     int64
+	modified time.Time
 }
 
 // door is how the engine is reached for questions about itself: as the API is.

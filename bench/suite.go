@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/assay-llm/assay/baseline"
 	"github.com/assay-llm/assay/check"
@@ -44,6 +45,7 @@ type Suite struct {
 	file  string
 	sets  map[string]*corpus.Set
 	files map[check.FileRef][]byte // that checks read themselves
+	sums  *sync.Map                // digests of files of weights, by fileState: a search for capacity makes many runs
 }
 
 const (
@@ -369,7 +371,7 @@ func Parse(file string, data []byte, dir string) (*Suite, error) {
 // parse reads the suite; if it is sound, it reads what it names, and reports all
 // that is wrong with that together.
 func parse(path string, data []byte, root *os.Root) (*Suite, error) {
-	s := &Suite{file: path, sets: make(map[string]*corpus.Set), files: make(map[check.FileRef][]byte)}
+	s := &Suite{file: path, sets: make(map[string]*corpus.Set), files: make(map[check.FileRef][]byte), sums: new(sync.Map)}
 	var top *config.Node
 	if err := config.Decode(path, data, s, config.Root(&top)); err != nil {
 		return nil, err

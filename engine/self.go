@@ -377,9 +377,15 @@ func (q *inquiry) tokens(ctx context.Context, s *Self) {
 		path, plain = "/tokenize", map[string]any{"content": probeText, "add_special": false}
 	case "vllm", "sglang":
 		path = "/tokenize"
-		plain = map[string]any{"model": q.door.Model, "prompt": probeText, "add_special_tokens": false}
+		plain = map[string]any{"prompt": probeText, "add_special_tokens": false}
 		if s.Engine == "vllm" {
-			chat = map[string]any{"model": q.door.Model, "messages": probeChat, "add_generation_prompt": true}
+			chat = map[string]any{"messages": probeChat, "add_generation_prompt": true}
+		}
+		if q.door.Model != "" {
+			plain["model"] = q.door.Model
+			if chat != nil {
+				chat["model"] = q.door.Model
+			}
 		}
 	case "tgi":
 		path, plain = "/tokenize", map[string]any{"inputs": probeText}
