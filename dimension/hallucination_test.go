@@ -318,6 +318,19 @@ func TestClosedBook(t *testing.T) {
 	}, m), "by a judge")
 }
 
+// A number that a limit cut in two is none that the answer claims.
+func TestCutAnswersClaimNoHalfNumbers(t *testing.T) {
+	for finish, want := range map[string]float64{"stop": 1, "length": 0} {
+		m := model(func(*check.Question) *check.Answer {
+			return &check.Answer{Outcome: record.OK, Text: "It opened on 14 March 1987 and has 13", Finish: finish}
+		})
+		o := runWithout(t, Hallucination, hallucination(), set(t, strings.Split(passages, "\n")[0]), m)
+		if got := firsts(t, o, "baseline", "unsupported")["right"]; got != want {
+			t.Errorf("ended by %s: unsupported %v, want %v", finish, got, want)
+		}
+	}
+}
+
 // Further answers screen the first: what is said each time differently comes first.
 func TestSamplesRankAnswers(t *testing.T) {
 	rows := `{"id": "known", "prompt": "T.\n\nQuestion known: x?"}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/judge"
@@ -55,7 +56,7 @@ func (s *reading) look(ctx context.Context, q *passageCase, v int) error {
 	}
 	a := q.trials[0].Answers[v]
 	g := &grounded{text: said(a), surprise: math.NaN(), selfcheck: math.NaN()}
-	claims := q.claimed(g.text)
+	claims := q.claimed(finished(a))
 	invents := !s.c.grounded() && len(claims) > 0
 	switch {
 	case !s.c.grounded():
@@ -85,6 +86,15 @@ func (s *reading) look(ctx context.Context, q *passageCase, v int) error {
 	}
 	q.answers[v] = g
 	return nil
+}
+
+// finished is an answer without the word or number in which a limit cut it off, which
+// it may not have meant.
+func finished(a *check.Answer) string {
+	if !cut(a) {
+		return said(a)
+	}
+	return strings.TrimRightFunc(said(a), func(r rune) bool { return r < unicode.MaxASCII && !unicode.IsSpace(r) })
 }
 
 // settle says what the answer is to what is expected.
