@@ -55,3 +55,22 @@ func TestSurprisedRefuses(t *testing.T) {
 		t.Errorf("an answer that no sample shares is less surprising: %v and %v, %v", other.Mean, same.Mean, err)
 	}
 }
+
+// TestZippedSentencesAreNoCorpus has two texts of which ragas' BleuScore makes 1.0: it
+// splits both at ". " and scores as many pieces as zip gives. Only the first sentence is right.
+func TestZippedSentencesAreNoCorpus(t *testing.T) {
+	const (
+		reference = "The cat sat on the mat today. The dog ate the whole bone. It was a very sunny day"
+		response  = "The cat sat on the mat today. zzz qqq. xxx yyy www"
+	)
+	tally, err := NewTally(BLEU{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tally.Add(Segment{Hypothesis: response, References: []string{reference}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tally.Score(); err != nil || math.Abs(got/100-0.32122318232464164) > 1e-9 {
+		t.Errorf("BLEU %v, %v; want 32.122", got, err)
+	}
+}
