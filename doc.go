@@ -35,6 +35,11 @@
 //   - Twin: a check as it is asked again under load; it writes what each case loses.
 //   - Signature: how a number of a check came about: data, judge, estimator,
 //     cluster, n and how many are missing. Numbers of two signatures do not compare.
+//   - Family, Perturbation: a manner of writing a text again that keeps its meaning, such
+//     as typos; a text so written, which is valid if something changed and nothing that
+//     must not.
+//   - Floor: how far a model is from itself when asked the same twice; drift counts only
+//     beyond it.
 //   - Capability: what an endpoint was seen to do, such as to honour a seed.
 //   - Run: a directory: manifest (all that is needed to repeat it), records,
 //     verdict, report.
