@@ -40,7 +40,7 @@ type InfluenceConfig struct {
 	Probes   int     `yaml:"probes" min:"2" max:"1000" doc:"how many probes, each asked once as it is and once for each window; 20 if left out"`
 	Windows  int     `yaml:"windows" min:"3" max:"101" doc:"windows, evenly over the text; 9 if left out"`
 	Length   int64   `yaml:"length" min:"512" max:"10000000" doc:"length of the context in tokens; the longest of the lengths if left out"`
-	Depth    float64 `yaml:"depth" min:"0" max:"1" doc:"where the needle stands; 0.5 if left out"`
+	Depth    float64 `yaml:"depth" min:"0.01" max:"1" doc:"where the needle stands; 0.5 if left out"`
 	Reach    int64   `yaml:"reach" min:"1" max:"100000" doc:"tokens to each side of a window's centre; 128 if left out"`
 	Decay    int64   `yaml:"decay" min:"1" max:"100000" doc:"tokens over which the noise fades to 37 %; 64 if left out"`
 	Strength float64 `yaml:"strength" min:"0.01" max:"1" doc:"chance that a word at the centre is replaced; 0.9 if left out"`
@@ -186,7 +186,9 @@ func runContext(ctx context.Context, p *check.Pass) error {
 	if err == nil && !conf.Influence.IsZero() {
 		err = r.influence(ctx)
 	}
-	p.Publish(r.data)
+	if r.data != nil {
+		p.Publish(r.data)
+	}
 	return err
 }
 
