@@ -53,7 +53,8 @@
 //   - Look: a judgement of a run that may stop early, after some of its blocks; all
 //     looks share the chance of a wrong grade that the contract allows.
 //   - Estimate: a statistic over records with its interval, its n and its
-//     warnings.
+//     warnings; of a check, a number of all its cases together, such as an
+//     effective length, with intervals at any confidence.
 //   - Evidence: e-values against "within the margin" and "not within it"; they may
 //     be looked at at any time, and those of the steps of a ramp multiply.
 //   - Step: a stretch of live traffic over which the split between the variants did

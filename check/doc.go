@@ -19,8 +19,9 @@
 // random numbers. A check asks with [Pass.Ask], which gives every variant the
 // same question, one right after the other; writes numbers on the records of what
 // it asked with [Trial.Set]; and reports what a person should see with
-// [Pass.Report]. It does not grade: a contract does, by its numbers, which it
-// names CHECK.VALUE.
+// [Pass.Report]. What is a number of no case but of the whole, such as an effective
+// length, it leaves with [Pass.Estimate]. It does not grade: a contract does, by its
+// numbers, which it names CHECK.VALUE.
 //
 //	var Answers = &check.Check{
 //		Name: "answers", Doc: "whether answers are empty, cut or refused",

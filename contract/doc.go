@@ -9,8 +9,8 @@
 // share(failed) <= baseline + 0.5 points; or a group of clauses: all, any, not,
 // or at least so many (count); or a [Joint] clause, which trades objectives for
 // each other behind vetoes.
-// STAT is pNN, mean, share, rate, count, max or min; METRIC is a name of the
-// catalogue of package record. It is one comparison and not a programming
+// STAT is pNN, mean, share, rate, count, max, min, or estimate; METRIC is a name of
+// the catalogue of package record, or of what a check writes. It is one comparison and not a programming
 // language, so that it can be checked before a run: [Lint] refuses a clause
 // that a run as planned cannot decide.
 //
@@ -66,6 +66,10 @@
 // clause is decided only where both agree. If one variant lacks more than the
 // other (McNemar's test), the clause is inconclusive. A check that could not run
 // is an inconclusive result of its own ([KindCheck]).
+//
+// A number of a whole check has an estimate, estimate(CHECK.VALUE), which the check
+// made itself, with intervals at many confidences ([record.Estimate]); so is its change
+// against the baseline, since only the check knows what is paired.
 //
 // # Facts and windows
 //

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -314,7 +315,7 @@ func (l *leafLint) scopes() []Planned {
 // limits finds limits that every system meets, or none.
 func (l *leafLint) limits() {
 	n := l.c.Need
-	if n.Limit.relative() || l.unit == record.Points {
+	if l.beyondScale() || n.Limit.relative() || l.unit == record.Points {
 		return
 	}
 	v, upper, strict := n.Limit.Value, n.Compare.upper(), len(n.Compare) == 1
@@ -336,6 +337,25 @@ func (l *leafLint) limits() {
 		return
 	}
 	l.say(CodeSettled, n.at.limit, fmt.Sprintf("the clause can never pass: no sample shows a share of %s", n.Limit.text), "write a limit below 100%, such as 99%")
+}
+
+// beyondScale finds a limit or a margin of a check's value that is wider than the
+// value's scale: 2 points of a score from 0 to 1 let everything pass.
+func (l *leafLint) beyondScale() bool {
+	n, m := l.c.Need, l.m
+	if m.Check == "" || m.Least >= m.Most || l.unit == record.Proportion && !n.Limit.relative() || n.Quantity.fact() {
+		return false
+	}
+	scale := fmt.Sprintf("%s lies from %s to %s", m.Name, value(m.Unit, m.Least, 4), value(m.Unit, m.Most, 4))
+	switch v := n.Limit.Value; {
+	case n.Limit.relative() && n.Limit.Factor == 1 && math.Abs(v) >= m.Most-m.Least:
+		l.say(CodeSettled, n.at.limit, fmt.Sprintf("the clause decides nothing: %s, and the margin is as wide as that", scale), "write a margin in the unit of the value, such as baseline - "+trim(0.05*(m.Most-m.Least), 6))
+	case !n.Limit.relative() && (v < m.Least || v > m.Most):
+		l.say(CodeSettled, n.at.limit, fmt.Sprintf("the clause decides nothing: %s, and the limit is beyond", scale), "write a limit between them")
+	default:
+		return false
+	}
+	return true
 }
 
 // directed lists the metrics for which one direction is better for every

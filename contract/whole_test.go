@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assay-llm/assay/config"
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/stat"
 )
@@ -298,4 +299,78 @@ func TestEstimatesMirror(t *testing.T) {
 			rt.Errorf("%v ± %v with a margin without end: %v: %s", d, se, wide.Grade, wide.Reason)
 		}
 	})
+}
+
+func TestLintFindsMarginsBeyondTheScale(t *testing.T) {
+	planned := []Planned{
+		{Workload: "quality", Check: true, Values: quality.Metrics, Variants: []string{"baseline", "candidate"}},
+		{Workload: "long", Check: true, Values: []record.Metric{wholeShare, wholeDrift}, Variants: []string{"baseline", "candidate"}},
+	}
+	for need, want := range map[string]string{
+		"mean(quality.score) >= baseline - 1 point":         "",
+		"mean(quality.score) >= baseline - 10 points":       "lies from 0 to 10, and the margin is as wide",
+		"mean(quality.score) >= 8":                          "",
+		"mean(quality.score) >= 80":                         "the limit is beyond",
+		"mean(quality.words) >= baseline - 500":             "", // of no scale
+		"max(quality.score) <= 80":                          "",
+		"share(quality.right) >= baseline - 5 points":       "",
+		"share(quality.right) >= baseline - 100 points":     "lies from 0 % to 100 %",
+		"estimate(long.corrected) >= baseline - 2 points":   "",
+		"estimate(long.corrected) >= baseline - 100 points": "the margin is as wide",
+		"estimate(long.drift) <= baseline + 100":            "",
+	} {
+		got := ""
+		for _, f := range Lint(&Contract{Clauses: []Clause{{Need: mustNeed(t, need)}}}, planned) {
+			if f.Code == CodeSettled {
+				got += f.What
+			}
+		}
+		if !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q; want %q", need, got, want)
+		}
+	}
+}
+
+// An estimate may be one of the objectives of a joint clause, and is held against a
+// registered value.
+func TestEstimatesInJointClausesAndAgainstReferences(t *testing.T) {
+	const text = `version: 1
+reference: {"estimate(long.corrected) on long": 90%}
+clauses:
+  - on: long
+    joint:
+      objectives:
+        - {of: estimate(long.corrected), better: higher, worst: 0%, best: 100%}
+        - {of: estimate(long.drift), better: lower, worst: 1, best: 0}
+  - need: estimate(long.corrected) >= reference - 5 points
+`
+	var c Contract
+	if err := config.Decode("contract.yaml", []byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	of := func(share, drift float64) Evidence {
+		e := longEvidence(
+			whole("long.corrected", "baseline", "", gaussian(.9, .001)), whole("long.corrected", "candidate", "", gaussian(share, .001)), whole("long.corrected", "candidate", record.Difference, gaussian(share-.9, .001)),
+			whole("long.drift", "baseline", "", gaussian(.1, .001)), whole("long.drift", "candidate", "", gaussian(drift, .001)), whole("long.drift", "candidate", record.Difference, gaussian(drift-.1, .001)),
+		)
+		return e
+	}
+	for _, tc := range []struct {
+		share, drift float64
+		joint, ref   Grade
+	}{{.9, .1, Pass, Pass}, {.6, .5, Fail, Fail}, {.89, .11, Pass, Pass}} {
+		v := Evaluate(&c, of(tc.share, tc.drift))
+		if v.Clauses[0].Grade != tc.joint || v.Clauses[1].Grade != tc.ref {
+			t.Errorf("%v, %v: joint %v: %s; reference %v: %s; want %v and %v", tc.share, tc.drift, v.Clauses[0].Grade, v.Clauses[0].Reason, v.Clauses[1].Grade, v.Clauses[1].Reason, tc.joint, tc.ref)
+		}
+	}
+	e := of(.9, .1)
+	e.Checks[0].Estimates = e.Checks[0].Estimates[:5] // without the change of drift
+	if r := Evaluate(&c, e).Clauses[0]; r.Grade != Pass {
+		t.Errorf("without the change of one objective, which the utilities do not need: %v: %s; want pass", r.Grade, r.Reason)
+	}
+	e.Checks[0].Estimates = e.Checks[0].Estimates[1:]
+	if r := Evaluate(&c, e).Clauses[0]; r.Grade != Inconclusive || !strings.Contains(r.Reason, "estimates no corrected share of baseline") {
+		t.Errorf("without the baseline's own number: %v: %s; want inconclusive", r.Grade, r.Reason)
+	}
 }
