@@ -13,6 +13,9 @@ import (
 // change, where so many cases failed. What is not there, is no number or leaves out
 // too much has a gap.
 func (s *scope) whole(m record.Metric, change record.Change, failed int, confidence float64) reading {
+	if s.counts.judged() == 0 {
+		return none(s.empty(), confidence)
+	}
 	if s.labelled {
 		return none(fmt.Sprintf("%s is of the whole check, and not of some of its cases", m.Title), confidence)
 	}
@@ -45,7 +48,7 @@ func (s *scope) whole(m record.Metric, change record.Change, failed int, confide
 		r.est.Hi = *in.Hi
 	}
 	s.counts.Missing, s.counts.Undefined, s.counts.Aside = e.Missing, 0, 0
-	n, lost := max(s.counts.judged(), e.N+e.Missing), max(e.Missing, failed)
+	n, lost := s.counts.judged(), max(e.Missing, failed) // N may count labels, too
 	switch {
 	case e.Bounded || lost == 0:
 	case float64(lost) > maxFailed*float64(n):

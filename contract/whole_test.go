@@ -121,7 +121,7 @@ func TestEstimatesThatProveNothingAreInconclusive(t *testing.T) {
 		}, "without an upper bound"},
 		"another kind of change":  {func(e *record.Estimate, _ *Evidence) { e.Change = "odds" }, "estimates no excess drift"},
 		"of the baseline":         {func(e *record.Estimate, _ *Evidence) { e.Variant = "baseline" }, "estimates no excess drift of candidate"},
-		"too many cases left out": {func(e *record.Estimate, _ *Evidence) { e.Missing = 9 }, "9 of 109 cases"},
+		"too many cases left out": {func(e *record.Estimate, _ *Evidence) { e.Missing = 9 }, "9 of 100 cases"},
 		"the check broke":         {func(_ *record.Estimate, all *Evidence) { all.Checks[0].Why = "its judge drifted" }, "its judge drifted"},
 		"nothing was asked":       {func(_ *record.Estimate, all *Evidence) { all.Records = nil }, ""},
 		"cases without an answer": {func(_ *record.Estimate, all *Evidence) {
@@ -149,6 +149,11 @@ func TestEstimatesThatProveNothingAreInconclusive(t *testing.T) {
 	}
 	if r := Evaluate(&Contract{Clauses: []Clause{some}}, all).Clauses[0]; r.Grade != Inconclusive || !strings.Contains(r.Reason, "not of some of its cases") {
 		t.Errorf("of some cases: %v: %s; want inconclusive", r.Grade, r.Reason)
+	}
+	none := longEvidence(whole("long.corrected", "candidate", record.Difference, gaussian(0, .001)))
+	none.Records = none.Records[:1] // of the baseline
+	if r := checkedResult(t, "estimate(long.corrected) >= baseline - 2 points", none); r.Grade != Inconclusive {
+		t.Errorf("a change without a case of the candidate: %v: %s; want inconclusive", r.Grade, r.Reason)
 	}
 	failed := longEvidence(whole("long.corrected", "candidate", record.Difference, gaussian(0, .001)))
 	for i := range 12 {

@@ -68,8 +68,9 @@ type correction struct {
 	p         *check.Pass
 	criterion *judge.Criterion
 	parts     []marked
-	asked     int
-	uncovered int // trials that no stratum covers, or several
+	asked     int // trials
+	judged    int // of them
+	uncovered int // of those judged, that no stratum covers, or several
 }
 
 // correct estimates what people would say of the variants, from the judge's marks of
@@ -77,9 +78,9 @@ type correction struct {
 // all, for what the judge's marks mean: labels of another model's answers say nothing
 // else of this one's. Of answers of two variants to the same labelled cases it corrects the
 // difference, from which errors that the judge makes with both cancel.
-func (c *FidelityConfig) correct(p *check.Pass, all []*stratum, tasks []*task, criteria []judge.Criterion) {
+func (c *FidelityConfig) correct(p *check.Pass, all []*stratum, asked int, tasks []*task, criteria []judge.Criterion) {
 	for _, i := range c.calibrated(criteria) {
-		x := correction{p: p, criterion: &criteria[i]}
+		x := correction{p: p, criterion: &criteria[i], asked: asked}
 		own := slices.DeleteFunc(slices.Clone(all), func(s *stratum) bool { return s.at != i })
 		x.sort(own, tasks, i)
 		compares := len(criteria[i].Levels) == 0
@@ -138,7 +139,7 @@ func (x *correction) sort(own []*stratum, tasks []*task, criterion int) {
 				at = i
 			}
 			home[t.trial] = at
-			if x.asked++; at < 0 {
+			if x.judged++; at < 0 {
 				x.uncovered++
 			} else {
 				x.parts[at].trials = append(x.parts[at].trials, t.trial)
@@ -165,7 +166,7 @@ func (x *correction) whole(none bool, one func(m *marked) (part, string)) (parts
 	case none:
 		return nil, 0, "no file of labels is of " + x.criterion.Name
 	case x.uncovered > 0:
-		return nil, 0, fmt.Sprintf("%d of %d cases belong to no file of labels, or to several", x.uncovered, x.asked)
+		return nil, 0, fmt.Sprintf("%d of %d cases belong to no file of labels, or to several", x.uncovered, x.judged)
 	}
 	missing = x.asked
 	for i := range x.parts {
@@ -186,7 +187,7 @@ func (x *correction) whole(none bool, one func(m *marked) (part, string)) (parts
 
 // estimate writes the corrected mean of a variant.
 func (x *correction) estimate(v int, none bool) check.Estimate {
-	whose := "of its own answers (PPI++)"
+	whose, hint := "of its own answers (PPI++)", drawnAlike
 	parts, missing, why := x.whole(none, func(m *marked) (part, string) {
 		known, own := m.stratum.labelled(x.p, v), true
 		if len(known) < leastLabels {
@@ -201,6 +202,7 @@ func (x *correction) estimate(v int, none bool) check.Estimate {
 		} else if own {
 			whose = "of its own answers, which the judge marks otherwise than those of this run, so that only what its marks mean is taken from them"
 		}
+		hint = "it holds if the judge marks answers of one worth alike, whoever gave them"
 		return m.part(known, mark, agree.Calibrate)
 	})
 	e := check.Estimate{Value: corrected(x.criterion), Variant: v, None: why, Missing: missing}
@@ -212,7 +214,7 @@ func (x *correction) estimate(v int, none bool) check.Estimate {
 	e.Of = together(parts)
 	x.p.Estimate(e)
 	shownAs := e.Of(shown).Within(0, 1)
-	x.report(v, "corrected", fmt.Sprintf("people would give it %s on average, by the judge's marks corrected by %d labels %s", interval(shownAs), labels(parts), whose), shownAs)
+	x.report(v, "corrected", fmt.Sprintf("people would give it %s on average, by the judge's marks corrected by %d labels %s", interval(shownAs), labels(parts), whose), hint, shownAs)
 	return e
 }
 
@@ -246,13 +248,15 @@ func (x *correction) differ(v int, none bool) {
 	e.Of = together(parts)
 	x.p.Estimate(e)
 	shownAs := e.Of(shown).Within(-1, 1)
-	x.report(v, "difference", fmt.Sprintf("people would put it %s above the baseline, by the judge's marks corrected by the labels of both answers to %d cases (PPI++ of differences)", interval(shownAs), labels(parts)), shownAs)
+	x.report(v, "difference", fmt.Sprintf("people would put it %s above the baseline, by the judge's marks corrected by the labels of both answers to %d cases (PPI++ of differences)", interval(shownAs), labels(parts)), drawnAlike, shownAs)
 }
 
-func (x *correction) report(v int, code, text string, e stat.Estimate) {
+const drawnAlike = "it holds if the labelled cases were drawn like those of the set"
+
+func (x *correction) report(v int, code, text, hint string, e stat.Estimate) {
 	x.p.Report(check.Finding{
 		Severity: check.Info, Code: code, Variant: x.p.Variants[v].Name, Text: x.criterion.Name + ": " + text,
-		Hint: "it holds if the labelled cases were drawn like those of the set", Figures: figures(code, e),
+		Hint: hint, Figures: figures(code, e),
 	})
 }
 

@@ -218,7 +218,7 @@ func runFidelity(ctx context.Context, p *check.Pass) error {
 	err = errors.Join(asked, judged, conf.write(p, tasks, criteria))
 	lengths(p, tasks)
 	if err == nil {
-		conf.correct(p, corrections, tasks, criteria)
+		conf.correct(p, corrections, len(trials), tasks, criteria)
 	}
 	return err
 }
