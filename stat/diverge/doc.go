@@ -7,7 +7,7 @@
 // likely tokens: [Between] is not for these; [Within] bounds what it would say.
 // Samples that fall into classes, such as comply and refuse: [Drift] for two
 // groups of samples, [Classes] for one. Samples that are sequences of tokens:
-// [Hamming].
+// [Hamming]. One text that both models score token by token: [OfText].
 //
 // # The floor
 //
