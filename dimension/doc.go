@@ -18,6 +18,8 @@
 //   - drift: how far answers move when the same is asked in other words or with errors.
 //   - noise: whether the intent of a message is recognised with noise.
 //   - similarity: whether answers say the same as others, by meaning and by facts.
+//   - likelihood: the probabilities that a model gives to fixed texts: how far variants
+//     are apart, how far back the context is used, whether a long one harms.
 //
 // Two rules hold for all of them. A question without an answer (a failed request)
 // has no numbers: it is missing, which contracts bound by the worst and the best

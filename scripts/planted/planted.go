@@ -36,7 +36,7 @@ type told struct {
 
 // faults lists all, check by check.
 func faults() []fault {
-	return slices.Concat(consistencyFaults(), contextFaults(), dialogueFaults(), driftFaults(), exactFaults(), hallucinationFaults(), noiseFaults(), safetyFaults())
+	return slices.Concat(consistencyFaults(), contextFaults(), dialogueFaults(), driftFaults(), exactFaults(), hallucinationFaults(), likelihoodFaults(), noiseFaults(), safetyFaults())
 }
 
 // side is one variant: a model of ability, with errors of its own.
@@ -54,7 +54,7 @@ func runUnder(ctx context.Context, seed uint64, baseline, candidate side, sets m
 	outcomes, err := check.Run(ctx, check.Config{
 		Load:   load,
 		Checks: checks, Seed: seed, Sets: sets, Retries: -1,
-		Variants: []check.Variant{{Name: "baseline", Model: "clean", Asker: baseline}, {Name: "candidate", Model: "planted", Asker: candidate}},
+		Variants: []check.Variant{{Name: "baseline", Model: "clean", Asker: baseline, Can: can(baseline)}, {Name: "candidate", Model: "planted", Asker: candidate, Can: can(candidate)}},
 	})
 	if err != nil {
 		return contract.Verdict{}, nil, err
@@ -84,6 +84,14 @@ func runUnder(ctx context.Context, seed uint64, baseline, candidate side, sets m
 		e.Checks = append(e.Checks, c)
 	}
 	return contract.Evaluate(&k, e), outcomes, nil
+}
+
+// can is what a side says that it can do.
+func can(s side) check.Capabilities {
+	if able, ok := s.(interface{ Can() check.Capabilities }); ok {
+		return able.Can()
+	}
+	return nil
 }
 
 // failed reports whether a clause failed.
