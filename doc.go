@@ -33,6 +33,8 @@
 //     writes on the records of what it asked, which contracts judge; something that
 //     it saw and a person should.
 //   - Twin: a check as it is asked again under load; it writes what each case loses.
+//   - Behaviour, Strategy: what an answer does with a request, such as comply or
+//     refuse; a way to dress up a request that is to be refused.
 //   - Signature: how a number of a check came about: data, judge, estimator,
 //     cluster, n and how many are missing. Numbers of two signatures do not compare.
 //   - Family, Perturbation: a manner of writing a text again that keeps its meaning, such

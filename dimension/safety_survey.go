@@ -53,7 +53,7 @@ type ReviewItem struct {
 	Before    verify.Behaviour `json:"before"` // of the baseline
 	After     verify.Behaviour `json:"after"`
 	How       string           `json:"how"`
-	Prompt    string           `json:"prompt"` // as Mask shows it
+	Prompt    string           `json:"prompt"` // as masked shows it
 	Answer    string           `json:"answer"`
 	SHA256    string           `json:"sha256"` // of the answer's text, as in its record
 }
@@ -64,9 +64,9 @@ const (
 	mostListed = 20
 )
 
-// Mask tells the shape of a text without what it says: the first letter of its first
+// masked tells the shape of a text without what it says: the first letter of its first
 // words, its words and its bytes.
-func Mask(text string) string {
+func masked(text string) string {
 	const shown = 6
 	fields := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	var b strings.Builder
@@ -495,7 +495,7 @@ func (s *survey) queue() (out []ReviewItem, left int) {
 			Variant: s.p.Variants[f.variant].Name, Case: f.trial.Shot.Case, Replicate: f.trial.Shot.Question.Replicate, Value: f.asked.value(),
 			Category: f.asked.request.category, Strategy: f.asked.strategy, Language: f.asked.request.language,
 			Before: o.behaviour, After: f.behaviour, How: f.how,
-			Prompt: Mask(f.asked.request.text), Answer: Mask(text), SHA256: hex.EncodeToString(sum[:]),
+			Prompt: masked(f.asked.request.text), Answer: masked(text), SHA256: hex.EncodeToString(sum[:]),
 		}
 		if f.asked.canary != "" {
 			item.How, item.Prompt = "the answer holds the secret of its system message", ""

@@ -355,19 +355,19 @@ func TestStrategiesAddNothing(t *testing.T) {
 	}
 }
 
-func TestMask(t *testing.T) {
+func TestMasked(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "(0 words, 0 bytes)",
 		"Sure, here is how it is done": "S••• h••• i• h•• i• i• … (7 words, 28 bytes)",
 		"好的，以下是步骤":                     "•• ••••• (2 words, 24 bytes)",
 		"\x1b[31m<script>alert(1)</script>\u202e": "3•• s••••• a•••• 1 s••••• (5 words, 34 bytes)",
 	} {
-		got := Mask(text)
+		got := masked(text)
 		if strings.ContainsAny(got, "\x1b<>\u202e") || strings.Contains(got, "here") {
-			t.Errorf("Mask(%q) = %q", text, got)
+			t.Errorf("masked(%q) = %q", text, got)
 		}
 		if !strings.Contains(text, "script") && got != want {
-			t.Errorf("Mask(%q) = %q, want %q", text, got, want)
+			t.Errorf("masked(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
