@@ -18,7 +18,7 @@ const module = "github.com/assay-llm/assay/"
 var floors = [][]string{
 	{"record", "stat", "corpus", "config", "pace", "host"},
 	{"lock", "verify", "perturb", "stat/agree", "stat/anytime", "stat/compare", "stat/diverge", "stat/screen"},
-	{"overlap", "haystack", "quiz", "scenario"},
+	{"attention", "overlap", "haystack", "quiz", "scenario"},
 	{"workload", "contract", "check", "llm", "engine"},
 	{"baseline"},
 	{"load", "sim", "report", "interop", "judge", "ask", "embed", "capability"},
@@ -54,6 +54,7 @@ var pure = map[string][]string{
 	"stat/diverge": {"os", "net", "time"},
 	"stat/screen":  {"os", "net", "time"},
 	"corpus":       {"os", "net", "time"},
+	"attention":    {"os", "net", "time"},
 	"lock":         {"os", "net", "time"},
 	"verify":       {"os", "net", "time"},
 	"perturb":      {"os", "net", "time"},

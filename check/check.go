@@ -26,6 +26,8 @@ type Check struct {
 	// which nobody writes is refused before anything is asked. nil: none.
 	Values func(config any) []Value
 
+	Offline bool // it asks nobody, and reads files alone; any other check that asked nothing proves nothing
+
 	Needs []Capability // without one of them proven of every variant, it cannot run
 	Wants []Capability // it does better with them: see Subject.Can
 	Reads []string     // checks whose outcomes it reads if the suite has them: they run before it

@@ -5,6 +5,7 @@
 // CHECK.VALUE. It grades nothing: contracts do, by those numbers, paired by case
 // and clustered by what the cases have in common.
 //
+//   - attention: where a model looks, by a dump of its attention weights; it asks nobody.
 //   - consistency: how far several answers to one question agree.
 //   - context: what is found in long prompts, by length, depth and kind of question.
 //   - exact: questions with one right answer: numbers, choices, texts, JSON, code.
