@@ -32,6 +32,8 @@
 //   - Check, Value, Finding: one kind of judgement about answers; a number that it
 //     writes on the records of what it asked, which contracts judge; something that
 //     it saw and a person should.
+//   - Profile: checks that need no files, with the clauses that judge a candidate by
+//     them: built in, by name.
 //   - Twin: a check as it is asked again under load; it writes what each case loses.
 //   - Behaviour, Strategy: what an answer does with a request, such as comply or
 //     refuse; a way to dress up a request that is to be refused.

@@ -48,6 +48,8 @@ type Change struct {
 	Reason string
 	Keep   int  // of Promote: how many stay active in all; 0 means DefaultKeep, the least is LeastKeep
 	Anchor bool // of Promote: it becomes the anchor of its key, too
+
+	Demand []string // of Promote: checks that the snapshot must have figures of
 }
 
 // How many snapshots of a key stay active: those that were promoted last.

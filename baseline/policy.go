@@ -18,6 +18,7 @@ type Policy struct {
 	Window int            `yaml:"window" min:"24" max:"1000" doc:"how many earlier runs the fences look at; 72 if left out"`
 	Fence  float64        `yaml:"fence" min:">0" max:"10" doc:"how far the fences reach, in interquartile ranges; 1.5 if left out"`
 	Period int            `yaml:"period" min:"1" max:"200" doc:"after how many runs the figures repeat, such as 7 for a daily run with weekends; 1 if left out"`
+	Demand string         `yaml:"demand" oneof:"quick,standard,full,version" doc:"a built-in profile of checks that every registered run of the suite has to run, too: see assay profiles"`
 	Effect config.Percent `yaml:"effect" min:"0%" max:"1000%" doc:"the least lasting change that is called a shift; 5% if left out"`
 }
 

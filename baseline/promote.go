@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Promote makes a candidate the baseline of its key. The first of a key becomes
@@ -31,6 +32,9 @@ func (r *Registry) Promote(ctx context.Context, name string, c Change) (promoted
 			return &Mistake{fmt.Sprintf("the snapshot %s is active already", e.ID), "with --anchor it becomes the anchor of its key, too"}
 		case e.Anchor && c.Anchor:
 			return &Mistake{fmt.Sprintf("the snapshot %s is the anchor already", e.ID), "name another one"}
+		}
+		if lacks := e.lacks(c.Demand); len(lacks) > 0 {
+			return &Mistake{fmt.Sprintf("the snapshot %s has no figures of %s, which are demanded of it", e.ID, strings.Join(lacks, ", ")), "run a suite with these checks, and add that run"}
 		}
 		if e.State == Candidate {
 			if err := happen(ctx, tx, e.ID, Active, c, c.Reason); err != nil {
@@ -165,4 +169,14 @@ func (r *Registry) Standing(ctx context.Context, k Key, window int) (Standing, e
 
 func byTime(s []Snapshot) {
 	slices.SortStableFunc(s, func(a, b Snapshot) int { return a.Taken.Compare(b.Taken) })
+}
+
+// lacks names the checks that the snapshot has no figures of.
+func (s Snapshot) lacks(checks []string) (out []string) {
+	for _, c := range checks {
+		if !slices.ContainsFunc(s.Figures, func(f Figure) bool { return f.Workload == c }) {
+			out = append(out, c)
+		}
+	}
+	return out
 }

@@ -92,19 +92,8 @@ func (r *run) foresee(ctx context.Context, c check.Config) error {
 
 // asking is what the checks of the suite need to run. What it opens it adds to open.
 func (r *run) asking(ctx context.Context, open *[]io.Closer) (check.Config, error) {
-	c := check.Config{
-		Seed: r.manifest.Seed, Salt: r.manifest.Salt, Sets: r.suite.sets, Files: r.suite.files, Progress: r.progress(),
-		PerEndpoint: r.suite.Asking.PerEndpoint, Overall: r.suite.Asking.Overall,
-		Budget: check.Budget{Tokens: int64(r.suite.Asking.Budget.Tokens), Money: r.suite.Asking.Budget.Money},
-	}
-	if n := r.suite.Asking.Retries; n != nil {
-		if c.Retries = *n; *n == 0 {
-			c.Retries = -1
-		}
-	}
-	for _, d := range r.suite.Checks {
-		c.Checks = append(c.Checks, d.Declared)
-	}
+	c := r.suite.checking(r.manifest.Seed)
+	c.Salt, c.Progress = r.manifest.Salt, r.progress()
 	for _, v := range r.baselineFirst() {
 		a, err := ask.New(v.name, v.target)
 		if err != nil {
@@ -154,6 +143,23 @@ func (r *run) asking(ctx context.Context, open *[]io.Closer) (check.Config, erro
 		return a, err
 	}
 	return c, nil
+}
+
+// checking is what the suite says of its checks and of how they ask.
+func (s *Suite) checking(seed uint64) check.Config {
+	c := check.Config{
+		Seed: seed, Sets: s.sets, Files: s.files, PerEndpoint: s.Asking.PerEndpoint, Overall: s.Asking.Overall,
+		Budget: check.Budget{Tokens: int64(s.Asking.Budget.Tokens), Money: s.Asking.Budget.Money},
+	}
+	if n := s.Asking.Retries; n != nil {
+		if c.Retries = *n; *n == 0 {
+			c.Retries = -1
+		}
+	}
+	for _, d := range s.Checks {
+		c.Checks = append(c.Checks, d.Declared)
+	}
+	return c
 }
 
 // wants reports whether a check of the suite wants to know what variants can do.

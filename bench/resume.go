@@ -81,7 +81,12 @@ func (s *Stopped) Resume(ctx context.Context, o Options) (*Result, error) {
 	o.Seed, o.Salt = &m.Seed, &m.Salt
 	suite := *s.Suite
 	if was := new(Suite); config.Decode("manifest.json#suite", []byte(m.Suite), was) == nil {
-		suite.Stop = was.Stop // which a flag may have set
+		suite.Stop = was.Stop // which a flag may have set, as the profile
+		if was.Profile != suite.Profile && suite.Profile == "" {
+			if err := suite.AddProfile(was.Profile); err != nil {
+				return nil, err
+			}
+		}
 	}
 	r := newRun(&suite, o)
 	r.dir = dir

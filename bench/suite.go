@@ -37,6 +37,7 @@ type Suite struct {
 	Workloads config.Map[workload.Spec] `yaml:"workloads" doc:"what is sent to each variant, one workload after the other; a suite has workloads, checks or both"`
 	Blocks    int                       `yaml:"blocks" min:"1" max:"1000" doc:"blocks that each workload is cut into, so that the variants take turns (A B B A); 4 if left out, 12 with stop: early"`
 	Stop      string                    `yaml:"stop" oneof:"early" doc:"early: look at the evidence while the run goes on, and stop as soon as the contract is decided; it goes to its end if left out"`
+	Profile   string                    `yaml:"profile" oneof:"quick,standard,full,version" doc:"a built-in profile of checks with their clauses, beside what stands here: see assay profiles"`
 	Checks    []CheckRef                `yaml:"checks" doc:"what is asked and judged about the answers of each variant, after the workloads"`
 	Asking    Asking                    `yaml:"asking" doc:"how fast and how much checks ask"`
 	Contract  ContractRef               `yaml:"contract" doc:"the contract: a file, or its clauses in place"`
@@ -294,7 +295,7 @@ func (s *Suite) CheckConfig(n *config.Node) {
 	if s.Variants.Len() > maxVariants {
 		n.At("variants").Fault(fmt.Sprintf("has %d variants; at most %d take turns", s.Variants.Len(), maxVariants), "measure them in several runs")
 	}
-	if _, _, problem := roles(s.Variants.Keys()); problem != "" && n.Has("contract") {
+	if _, _, problem := roles(s.Variants.Keys()); problem != "" && (n.Has("contract") || n.Has("profile")) {
 		n.At("variants").Fault(problem+": the contract would not know which one to judge", "rename the one that may go live to candidate, and the one to compare it with to baseline")
 	}
 	for _, key := range []string{"variants", "workloads"} {
@@ -302,11 +303,11 @@ func (s *Suite) CheckConfig(n *config.Node) {
 			n.At(key).Fault("is empty", "add one entry")
 		}
 	}
-	if s.Stop != "" && !n.Has("contract") {
+	if s.Stop != "" && !n.Has("contract") && !n.Has("profile") {
 		n.At("stop").Fault("has nothing to stop at: there is no contract that could be decided", "add contract:, or remove stop")
 	}
-	if !n.Has("workloads") && !n.Has("checks") {
-		n.Fault("has neither workloads nor checks", "write workloads: with what to send, or checks: with what to ask")
+	if !n.Has("workloads") && !n.Has("checks") && !n.Has("profile") {
+		n.Fault("has neither workloads nor checks", "write workloads: with what to send, checks: with what to ask, or profile: quick")
 	}
 	s.checkPriorities(n.At("workloads"))
 	s.checkChecks(n.At("checks"))
@@ -386,6 +387,7 @@ func parse(path string, data []byte, root *os.Root) (*Suite, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	faults = append(faults, s.addProfiles(top)...)
 	faults = append(faults, s.Contract.Contract.Strangers(s.places())...)
 	faults = append(faults, s.Contract.Contract.Declare(s.checked(), checkNames())...)
 	if len(faults) > 0 {
@@ -532,7 +534,7 @@ func reason(err error) error {
 	return err
 }
 
-// Schema returns the JSON Schema of a suite. It asks for workloads or checks beside
+// Schema returns the JSON Schema of a suite. It asks for workloads, checks or a profile beside
 // what the fields ask for.
 func Schema() ([]byte, error) {
 	fields, err := config.Schema(Suite{}, "https://assay-llm.github.io/schema/suite-1.json", "Assay suite, version 1")
@@ -546,7 +548,7 @@ func Schema() ([]byte, error) {
 		return nil, fmt.Errorf("describing a suite: %w", err)
 	}
 	asks := func(key string) any { return map[string]any{"required": []any{key}} }
-	root["anyOf"] = []any{asks("workloads"), asks("checks")}
+	root["anyOf"] = []any{asks("workloads"), asks("checks"), asks("profile")}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -276,6 +276,7 @@ compared.`,
 func newBaselinePromote(c *console) *cobra.Command {
 	var f registryFlags
 	var ch baseline.Change
+	var demand string
 	cmd := &cobra.Command{
 		Use:   "promote SNAPSHOT --reason TEXT",
 		Short: "Make a candidate the baseline of its key",
@@ -283,11 +284,17 @@ func newBaselinePromote(c *console) *cobra.Command {
 with. The first of a key becomes its anchor, too; --anchor moves the anchor. The ones
 promoted before stay active, so that a bad baseline can be retired and the one before
 it holds again; the oldest beyond --keep are retired. Quarantined snapshots are never
-promoted.`,
+promoted. With --demand neither is one without the figures of a profile's checks.`,
 		Example: "  assay baseline promote 3f2a --reason 'release 1.4, accepted by the team'",
 		Args:    exactly(1, "a snapshot"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ch.At = time.Now()
+			if demand != "" {
+				if _, err := bench.ProfileText(demand); err != nil {
+					return usage(err)
+				}
+				ch.Demand = bench.ProfileChecks(demand)
+			}
 			return f.with(cmd.Context(), c, false, func(r *baseline.Registry) error {
 				e, retired, err := r.Promote(cmd.Context(), args[0], ch)
 				if err != nil {
@@ -304,6 +311,7 @@ promoted.`,
 	cmd.Flags().StringVar(&ch.Reason, "reason", "", "why, for those who ask later; required")
 	cmd.Flags().StringVar(&ch.Who, "by", bench.Who(c.getenv), "who promotes it")
 	cmd.Flags().BoolVar(&ch.Anchor, "anchor", false, "make it the anchor of its key, too")
+	cmd.Flags().StringVar(&demand, "demand", "", "a profile, such as version, whose checks the snapshot must have figures of; see assay profiles")
 	cmd.Flags().IntVar(&ch.Keep, "keep", baseline.DefaultKeep, "how many stay active beside the anchor; at least 3")
 	return cmd
 }

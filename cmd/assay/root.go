@@ -164,7 +164,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or configuration, 3 inconclusive,
 		SuggestionsMinimumDistance: 2,
 	}
 	root.AddCommand(
-		newRun(c), newLoad(c), newAudit(c), newSim(c), newDoctor(c),
+		newRun(c), newProfiles(c), newLoad(c), newAudit(c), newSim(c), newDoctor(c),
 		newReport(c), newReview(c), newCompare(c), newLock(c), newDiff(c), newCalibrate(c), newBaseline(c), newNotify(c),
 		newContract(c), newSchema(c),
 		newScore(c), newPerturb(c), newJudge(c), newMend(c), newImport(c), newExport(c),

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assay-llm/assay/bench"
+	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/record"
 	"github.com/assay-llm/assay/report"
 )
@@ -49,8 +52,8 @@ func (f *runFlags) options(cmd *cobra.Command, c *console) bench.Options {
 func newRun(c *console) *cobra.Command {
 	var f runFlags
 	var resume string
-	var early, locked bool
-	var lockFile string
+	var early, locked, dry bool
+	var lockFile, profile string
 	cmd := &cobra.Command{
 		Use:   "run SUITE",
 		Short: "Run a suite: load, contract, verdict, report",
@@ -66,6 +69,9 @@ run goes on, and stops as soon as the contract is decided, at no cost in error r
 
 With --locked it refuses to send anything when what the run depends on is not what the
 lock file says: see assay lock.
+
+With --profile, or profile: in the suite, checks that need no files are added, with the
+clauses that judge them. With --dry-run it only says what it would send and ask.
 
 With --registry, or registry: in the suite, the run is also held against its baseline
 in a registry, and added to it: see assay baseline.`,
@@ -87,6 +93,11 @@ in a registry, and added to it: see assay baseline.`,
 			if err != nil {
 				return usage(err)
 			}
+			if profile != "" {
+				if err := s.AddProfile(profile); err != nil {
+					return usage(err)
+				}
+			}
 			if early {
 				if err := s.StopEarly(); err != nil {
 					return usage(err)
@@ -107,10 +118,15 @@ in a registry, and added to it: see assay baseline.`,
 					return usage(err)
 				}
 			}
+			if dry {
+				return c.dryRun(cmd.Context(), s, &f)
+			}
 			return c.measure(cmd.Context(), cmd, s, &f)
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&profile, "profile", "", "add a built-in profile of checks with their clauses, as profile: in the suite does; see assay profiles")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be sent and asked, and end")
 	cmd.Flags().BoolVar(&locked, "locked", false, "refuse to run when something differs from the lock file, SUITE with .lock instead of .yaml")
 	cmd.Flags().StringVar(&lockFile, "lock", "", "the lock file that the run is held to; implies --locked")
 	cmd.Flags().StringVar(&f.registry, "registry", "", "compare with the baseline in this registry, and add the run: a file such as runs/baselines.db, postgres://host/database, or env:NAME or file:PATH of one; if left out the suite's")
@@ -121,7 +137,7 @@ in a registry, and added to it: see assay baseline.`,
 
 // resume goes on with a run, by the suite that is named or else by the run's own.
 func (c *console) resume(cmd *cobra.Command, dir string, args []string, f *runFlags) error {
-	for _, name := range []string{"seed", "salt", "runs", "stop-early"} {
+	for _, name := range []string{"seed", "salt", "runs", "stop-early", "profile", "dry-run"} {
 		if cmd.Flags().Changed(name) {
 			return usage(fmt.Errorf("--%s does not go with --resume: a run goes on with its own\n  hint: remove it", name))
 		}
@@ -140,6 +156,37 @@ func (c *console) resume(cmd *cobra.Command, dir string, args []string, f *runFl
 	result, err := r.Resume(cmd.Context(), o)
 	done()
 	return c.ended(result, err, f)
+}
+
+// plannedSchema is what run prints with --dry-run and --json.
+const plannedSchema = "assay.planned/1"
+
+// dryRun says what a run would send and ask.
+func (c *console) dryRun(ctx context.Context, s *bench.Suite, f *runFlags) error {
+	workloads, checks, err := s.Dry(ctx, f.seed)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return json.NewEncoder(c.out).Encode(struct {
+			Schema    string                  `json:"schema"`
+			Workloads []bench.PlannedWorkload `json:"workloads"`
+			Checks    check.Forecast          `json:"checks"`
+		}{plannedSchema, workloads, checks})
+	}
+	for _, w := range workloads {
+		fmt.Fprintf(c.out, "%s: %s\n", w.Name, w.Text)
+	}
+	if len(checks.Checks) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "CHECK\tOF\tREQUESTS\tPROMPT TOKENS\tOUTPUT TOKENS, AT MOST")
+	for _, p := range checks.Checks {
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\n", p.Check, p.Endpoint, p.Requests, p.PromptTokens, p.OutputLimit)
+	}
+	fmt.Fprintf(tw, "\t\t%d\t%d\t%d\n", checks.Requests, checks.PromptTokens, checks.OutputTokens)
+	return tw.Flush()
 }
 
 // measure runs a suite, shows what came of it and returns the exit for it.
