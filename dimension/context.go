@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/assay-llm/assay/check"
@@ -15,6 +16,7 @@ import (
 	"github.com/assay-llm/assay/corpus"
 	"github.com/assay-llm/assay/haystack"
 	"github.com/assay-llm/assay/record"
+	"github.com/assay-llm/assay/stat"
 )
 
 // ContextConfig is the configuration of Context.
@@ -142,8 +144,8 @@ type contextRun struct {
 type contextAsked struct {
 	trial               *check.Trial
 	probe               *haystack.Probe
-	text, length, depth int // indices; texts of one index are one of each length and kind
-	chars               int // of the whole prompt
+	text, length, depth int         // indices; texts of one index are one of each length and kind
+	size                contextSize // of the whole prompt
 	fates               []contextFate
 	found               []bool // by variant
 	complete            []float64
@@ -243,21 +245,46 @@ func defaultLengths(limit, room int64, variants []*check.Subject) (out []int64) 
 	return append(out, max(limit, least))
 }
 
+// contextSize is a prompt as its tokens are reckoned: tokenisers take digits and
+// punctuation one by one, and letters by the word, so that of two texts of one length
+// that with more figures has a quarter more tokens.
+type contextSize struct{ digits, marks, others float64 } // characters
+
+func sizeOf(text string) (z contextSize) {
+	for _, c := range text {
+		switch {
+		case unicode.IsDigit(c):
+			z.digits++
+		case unicode.IsPunct(c) || unicode.IsSymbol(c):
+			z.marks++
+		default:
+			z.others++
+		}
+	}
+	return z
+}
+
+func (z contextSize) chars() float64 { return z.digits + z.marks + z.others }
+
 // contextScale is how a variant counts the tokens of a prompt.
 type contextScale struct {
 	known    bool
-	perChar  float64 // tokens
+	perChar  float64 // tokens, on average
 	overhead float64 // tokens of the chat template
+
+	digit, mark, other float64 // tokens of such a character
 }
 
-func (s contextScale) tokens(chars int) float64 { return s.overhead + s.perChar*float64(chars) }
+func (s contextScale) tokens(z contextSize) float64 {
+	return s.overhead + s.digit*z.digits + s.mark*z.marks + s.other*z.others
+}
 
 // usualScale is taken where a server does not count.
 func usualScale(language string) contextScale {
 	if language == "zh" {
-		return contextScale{perChar: .8, overhead: 20}
+		return contextScale{perChar: .8, overhead: 20, digit: .8, mark: .8, other: .8}
 	}
-	return contextScale{perChar: .37, overhead: 20}
+	return contextScale{perChar: .37, overhead: 20, digit: .37, mark: .37, other: .37}
 }
 
 // calibrate asks every variant some short texts, to learn how many tokens a character
@@ -266,7 +293,8 @@ func (r *contextRun) calibrate(ctx context.Context) error {
 	usual := usualScale(r.conf.Language)
 	r.scales = make([]contextScale, len(r.p.Variants))
 	for v, s := range r.p.Variants {
-		var chars, tokens []float64
+		var sizes []contextSize
+		var tokens []float64
 		for i, n := range r.samples(usual) {
 			probe, err := haystack.New(haystack.Spec{Kind: haystack.Absent, Language: r.conf.Language, Chars: n, Depth: .5, Seed: r.seed("calibration", i), Needle: r.seed("calibration needle", i), Text: r.text})
 			if err != nil {
@@ -279,14 +307,14 @@ func (r *contextRun) calibrate(ctx context.Context) error {
 				return err
 			}
 			if used, ok := a.Prompt.N(); ok && a.Answered() {
-				chars, tokens = append(chars, float64(utf8.RuneCountInString(q.Messages[0].Content))), append(tokens, float64(used))
+				sizes, tokens = append(sizes, sizeOf(q.Messages[0].Content)), append(tokens, float64(used))
 			}
 		}
 		r.scales[v] = usual
 		if r.p.Rehearsal {
 			continue
 		}
-		if r.scales[v] = fitScale(chars, tokens, usual); !r.scales[v].known {
+		if r.scales[v] = fitScale(sizes, tokens, usual); !r.scales[v].known {
 			r.p.Note("%s does not count the tokens of prompts in a way that can be used: lengths are guessed from characters, and a server that cuts prompts would not be seen", s.Name)
 		}
 	}
@@ -301,46 +329,49 @@ func (r *contextRun) samples(usual contextScale) []int {
 		return max(1000, int(.9*(float64(tokens-r.conf.room())-usual.overhead)/usual.perChar))
 	}
 	first, last := r.lengths[0], r.lengths[len(r.lengths)-1]
-	out := []int{450, 450, 450, at(first), at(first), at(first)}
+	out := []int{450, 450, 450, 450, 450, 450, at(first), at(first), at(first), at(first)}
 	if last >= 2*first {
 		out = append(out, at(min(last, 4*first)), at(min(last, 4*first)))
 	}
 	return out
 }
 
-// fitScale is the least-squares line through what was counted. The longest texts are
-// left out if they have fewer tokens than the others lead to expect: they were cut.
-func fitScale(chars, tokens []float64, usual contextScale) contextScale {
-	const short = 6
-	if len(chars) < short {
+// fitScale fits what was counted by least squares. The longest texts are left out if
+// they have fewer tokens than the others lead to expect: they were cut.
+func fitScale(sizes []contextSize, tokens []float64, usual contextScale) contextScale {
+	const short = 10
+	if len(sizes) < short {
 		return usual
 	}
-	s := line(chars[:short], tokens[:short])
-	for i := short; i < len(chars); i++ {
-		if tokens[i] < .85*s.tokens(int(chars[i])) {
-			chars, tokens = chars[:short], tokens[:short]
+	s, ok := fitted(sizes[:short], tokens[:short])
+	for i := short; ok && i < len(sizes); i++ {
+		if tokens[i] < .85*s.tokens(sizes[i]) {
+			sizes, tokens = sizes[:short], tokens[:short]
 		}
 	}
-	s = line(chars, tokens)
-	if s.known = s.perChar > .02 && s.perChar < 8 && math.Abs(s.overhead) < slices.Max(tokens); !s.known {
+	if ok {
+		s, ok = fitted(sizes, tokens)
+	}
+	if s.known = ok && s.perChar > .02 && s.perChar < 8 && s.overhead < slices.Max(tokens); !s.known {
 		return usual
 	}
 	return s
 }
 
-func line(chars, tokens []float64) (s contextScale) {
-	n, mx, my := float64(len(chars)), 0.0, 0.0
-	for i := range chars {
-		mx, my = mx+chars[i]/n, my+tokens[i]/n
+func fitted(sizes []contextSize, tokens []float64) (s contextScale, ok bool) {
+	rows := make([][]float64, len(sizes))
+	for i, z := range sizes {
+		rows[i] = []float64{1, z.digits, z.marks, z.others}
 	}
-	sxy, sxx := 0.0, 0.0
-	for i := range chars {
-		sxy += (chars[i] - mx) * (tokens[i] - my)
-		sxx += (chars[i] - mx) * (chars[i] - mx)
+	c, err := stat.Nonnegative(rows, tokens)
+	if err != nil {
+		return s, false
 	}
-	s.perChar = sxy / sxx
-	s.overhead = my - s.perChar*mx
-	return s
+	s = contextScale{overhead: c[0], digit: c[1], mark: c[2], other: c[3]}
+	for _, z := range sizes {
+		s.perChar += (s.tokens(z) - s.overhead) / z.chars() / float64(len(sizes))
+	}
+	return s, true
 }
 
 func (r *contextRun) seed(what string, i int) uint64 { return r.p.Rand(what, strconv.Itoa(i)).Uint64() }
@@ -387,7 +418,7 @@ func (r *contextRun) shot(kind haystack.Kind, text, length, depth int) (check.Sh
 		Case: fmt.Sprintf("%s-%d-t%03d", kind, r.lengths[length], text), Question: r.question(probe, 0),
 		Labels: map[string]string{"kind": string(kind), "length": strconv.FormatInt(r.lengths[length], 10), "depth": where},
 	}
-	asked := contextAsked{probe: probe, text: text, length: length, depth: depth, chars: utf8.RuneCountInString(shot.Question.Messages[0].Content)}
+	asked := contextAsked{probe: probe, text: text, length: length, depth: depth, size: sizeOf(shot.Question.Messages[0].Content)}
 	probe.Text = "" // it is in the question, and readers do without
 	return shot, asked, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/haystack"
@@ -40,7 +39,7 @@ type contextNoise struct {
 	probe  *haystack.Probe
 	text   int
 	window int // -1: as it is; -2: form alone
-	chars  int
+	size   contextSize
 	trial  *check.Trial
 }
 
@@ -82,7 +81,7 @@ func (r *contextRun) influence(ctx context.Context) error {
 				Case: fmt.Sprintf("influence-t%03d-%s", t, name), Cluster: fmt.Sprintf("influence-%03d", t), Question: r.question(probe, 0),
 				Labels: map[string]string{"kind": "influence", "length": strconv.FormatInt(length, 10), "window": name},
 			}
-			byCase[shot.Case] = &contextNoise{probe: clean, text: t, window: w, chars: utf8.RuneCountInString(shot.Question.Messages[0].Content)}
+			byCase[shot.Case] = &contextNoise{probe: clean, text: t, window: w, size: sizeOf(shot.Question.Messages[0].Content)}
 			shots = append(shots, shot)
 		}
 	}
@@ -154,7 +153,7 @@ func (r *contextRun) profileOf(v int, asked []*contextNoise, probes, windows int
 	out := &contextInfluence{}
 	found := make(map[[2]int]bool) // by text and window, of what was answered
 	for _, n := range asked {
-		if a := n.trial.Answers[v]; r.fate(v, a, n.chars) == fateAnswered {
+		if a := n.trial.Answers[v]; r.fate(v, a, n.size) == fateAnswered {
 			found[[2]int{n.text, n.window}] = n.probe.Read(said(a)).Found
 		}
 	}

@@ -16,7 +16,7 @@ func (r *contextRun) judge(a *contextAsked) {
 	t, kind := a.trial, a.probe.Kind
 	a.fates, a.found, a.complete = make([]contextFate, len(t.Answers)), make([]bool, len(t.Answers)), make([]float64, len(t.Answers))
 	for v, answer := range t.Answers {
-		a.fates[v] = r.fate(v, answer, a.chars)
+		a.fates[v] = r.fate(v, answer, a.size)
 		reading := a.probe.Read(said(answer))
 		a.found[v], a.complete[v] = reading.Found, reading.Complete
 		if kind == haystack.Absent {
@@ -50,19 +50,19 @@ func (r *contextRun) write(t *check.Trial, v int, kind haystack.Kind, answered b
 // has cut the prompt. What a text really has varies around the estimate, short ones by
 // more.
 const (
-	cutBelow = .95
+	cutBelow = .93
 	cutSpare = 48 // tokens
 )
 
 // fate says what became of a question.
-func (r *contextRun) fate(v int, a *check.Answer, chars int) contextFate {
+func (r *contextRun) fate(v int, a *check.Answer, size contextSize) contextFate {
 	if !a.Answered() {
 		if a.Outcome == record.HTTP4xx && (a.Status == 413 || overlongRE.MatchString(a.Detail)) {
 			return fateRefused
 		}
 		return fateFailed
 	}
-	if used, ok := a.Prompt.N(); ok && r.scales[v].known && float64(used) < cutBelow*r.scales[v].tokens(chars)-cutSpare {
+	if used, ok := a.Prompt.N(); ok && r.scales[v].known && float64(used) < cutBelow*r.scales[v].tokens(size)-cutSpare {
 		return fateCut
 	}
 	return fateAnswered
@@ -103,7 +103,7 @@ func (r *contextRun) count() {
 			case fateCut:
 				c.Cut++
 				c.Read += (float64(used) - c.Read) / float64(c.Cut)
-				c.Sent += (r.scales[v].tokens(a.chars) - c.Sent) / float64(c.Cut)
+				c.Sent += (r.scales[v].tokens(a.size) - c.Sent) / float64(c.Cut)
 			case fateRefused:
 				c.Refused++
 			}

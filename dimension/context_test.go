@@ -474,3 +474,30 @@ func TestContextOwnText(t *testing.T) {
 		t.Fatalf("%v, %+v; want it said that the text is too short", err, out[0].Why)
 	}
 }
+
+// TestTextsOfManyFiguresAreNotCut: a tokeniser takes digits and marks one by one and
+// other text by the word, so that texts of one length differ by a fifth in tokens; no
+// server is said to cut prompts for that.
+func TestTextsOfManyFiguresAreNotCut(t *testing.T) {
+	byKind := asker(func(q *check.Question) *check.Answer {
+		z := sizeOf(q.Messages[0].Content)
+		return &check.Answer{
+			Outcome: record.OK, Text: "I do not know.", Finish: "stop", Output: record.Tokens(5),
+			Prompt: record.Tokens(int64(12 + 1.5*z.digits + z.marks + .14*z.others)),
+		}
+	})
+	for _, language := range []string{"en", "zh"} {
+		for seed := range uint64(5) {
+			conf := &ContextConfig{Lengths: []int64{1000, 2000}, Depths: 3, Texts: 20, Language: language}
+			out, err := check.Run(t.Context(), check.Config{
+				Seed: seed, Checks: []check.Declared{{Check: Context, Config: conf}}, Variants: []check.Variant{{Name: "baseline", Asker: byKind}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if codes := codesOf(out[0], "baseline"); slices.Contains(codes, "truncated") {
+				t.Errorf("%s, seed %d: %v", language, seed, codes)
+			}
+		}
+	}
+}
