@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/assay-llm/assay/host"
@@ -72,11 +73,14 @@ func lockOf(t *testing.T, file string) *lock.Lock {
 
 // fakeEngine answers as an engine that tells nothing of itself, or as llama.cpp.
 type fakeEngine struct {
+	mu            sync.Mutex // a request may outlive the run that sent it
 	props, tokens string
 	count         int // tokens of every prompt
 }
 
 func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	answer := map[string]string{"/props": f.props, "/tokenize": f.tokens, "/v1/models": `{"object":"list","data":[{"id":"m"}]}`}[r.URL.Path]
 	if strings.HasSuffix(r.URL.Path, "/chat/completions") {
 		answer = fmt.Sprintf(`{"model":"m","system_fingerprint":"fp","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"length"}],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":9}}`, f.count)
@@ -141,11 +145,13 @@ func TestLockRefusesWhatHasChanged(t *testing.T) {
 		}, []string{"seeds.plan chat", "seeds.run"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			e.mu.Lock()
 			e.props, e.tokens = props, `{"tokens":[1,2]}`
 			write(t, dir, filepath.Base(weights), "weights")
 			write(t, dir, filepath.Base(data), prompts)
 			write(t, dir, "suite.yaml", fmt.Sprintf(lockSuite, server.URL, about))
 			c.do()
+			e.mu.Unlock()
 			if got := refusedBy(t, file, l); !sameSet(got, c.want) {
 				t.Errorf("refused by %v, want %v", got, c.want)
 			}
@@ -181,7 +187,9 @@ func TestLockOfASilentServer(t *testing.T) {
 	if got := refusedBy(t, file, l); got != nil {
 		t.Errorf("refused by %v", got)
 	}
+	e.mu.Lock()
 	e.count = 4 // another tokenizer, or another template
+	e.mu.Unlock()
 	if got := refusedBy(t, file, l); !sameSet(got, []string{"variants.candidate.tokenizer.counts"}) {
 		t.Errorf("refused by %v, want the counts of tokens", got)
 	}
