@@ -270,6 +270,24 @@ func TestFolderDigest(t *testing.T) {
 	if third := sum(); second == first || third != second {
 		t.Errorf("digests %s, %s and of the link %s", first, second, third)
 	}
+	if err := os.Symlink(filepath.Join(dir, "model"), filepath.Join(dir, "current")); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := r.fileDigest("current"); err != nil || d != second {
+		t.Errorf("a link to the folder has digest %s, %v; want that of the folder, %s", d, err, second)
+	}
+	write(t, dir, "outer/config.json", "1")
+	if err := os.Symlink(filepath.Join(dir, "model"), filepath.Join(dir, "outer/weights")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"outer": "is a link to a folder", "empty": "there is no file in it"} {
+		if d, err := r.fileDigest(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("what is not read of %s is in the digest %s, %v; want an error that %s", name, d, err, want)
+		}
+	}
 	if _, err := r.fileDigest("nothing"); err == nil || !strings.Contains(err.Error(), "there is no such file") {
 		t.Errorf("a file that is not there: %v", err)
 	}

@@ -157,7 +157,8 @@ const mostFiles = 10_000
 
 // fileDigest is that of a file, or of all files below a folder with their names; a name
 // is relative to the suite's folder. Links to files are followed, as caches of models are made
-// of them.
+// of them, and the name itself may be a link. A folder with a linked folder below it, or with
+// no file at all, has no digest: what is not read would be taken for equal.
 func (r *run) fileDigest(name string) (string, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(filepath.Dir(r.suite.file), name)
@@ -169,15 +170,24 @@ func (r *run) fileDigest(name string) (string, error) {
 	if !info.IsDir() {
 		return r.hash(name, info)
 	}
+	root, err := filepath.EvalSymlinks(name) // a walk does not enter a link
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, reason(err))
+	}
 	sum := sha256.New()
 	n := 0
-	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		info, err := os.Stat(path)
-		if err != nil || info.IsDir() {
+		switch {
+		case err != nil:
 			return err
+		case info.IsDir() && !d.IsDir():
+			return fmt.Errorf("%s is a link to a folder, which is not followed: name that folder, or copy it", path)
+		case info.IsDir():
+			return nil
 		}
 		if n++; n > mostFiles {
 			return fmt.Errorf("it has more than %d files", mostFiles)
@@ -186,10 +196,13 @@ func (r *run) fileDigest(name string) (string, error) {
 		if err != nil {
 			return err
 		}
-		below, err := filepath.Rel(name, path)
+		below, err := filepath.Rel(root, path)
 		fmt.Fprintf(sum, "%q %s\n", filepath.ToSlash(below), own)
 		return err
 	})
+	if err == nil && n == 0 {
+		err = errors.New("there is no file in it")
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, reason(err))
 	}
