@@ -101,6 +101,9 @@ func fill(out *record.Estimate, of func(float64) stat.Estimate, least, most floa
 			}
 			return
 		}
+		if !(e.Lo <= e.Hi) {
+			e.Lo, e.Hi = math.Inf(-1), math.Inf(1)
+		}
 		e = e.Within(least, most)
 		if out.Number == nil {
 			out.Number, out.N, out.Effective, out.Method = &e.Value, e.N, e.Effective, e.Method

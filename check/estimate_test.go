@@ -134,6 +134,17 @@ func TestWhatIsNoNumberIsNone(t *testing.T) {
 	}
 }
 
+func TestSwappedBoundsOfAnEstimateBoundNothing(t *testing.T) {
+	for _, tc := range []struct{ lo, hi float64 }{{.99, .5}, {math.Inf(1), math.Inf(-1)}} {
+		o := estimated(t, func(p *Pass) {
+			p.Estimate(Estimate{Value: "share", Of: func(float64) stat.Estimate { return stat.Estimate{Value: .9, Lo: tc.lo, Hi: tc.hi} }})
+		})
+		if in, _ := o.Estimates[0].At(.9); in.Lo != nil || in.Hi != nil {
+			t.Errorf("from %v to %v is kept as an interval: %+v", tc.lo, tc.hi, in)
+		}
+	}
+}
+
 func TestEstimatesThatNobodyDeclaredBreakTheCheck(t *testing.T) {
 	of := stat.Student(.5, .1, 0, 3)
 	for want, do := range map[string]func(p *Pass){
