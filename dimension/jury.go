@@ -2,6 +2,7 @@ package dimension
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/assay-llm/assay/check"
 	"github.com/assay-llm/assay/judge"
@@ -17,8 +18,13 @@ func first(p *check.Pass, k *judge.Criterion, e check.Endpoint, juror int, tasks
 			pairs, clusters = append(pairs, *t.pairs[juror]), append(clusters, t.trial.Shot.Cluster)
 		}
 	}
-	if len(pairs) > 0 {
-		b := judge.PositionBias(pairs, clusters, shown)
+	if len(pairs) == 0 {
+		return
+	}
+	switch b := judge.PositionBias(pairs, clusters, shown); {
+	case b.Pairs == 0 || math.IsNaN(b.Bias.Value):
+		p.Note("%s: of %s nobody can say whether the answer shown first was preferred: none of %d pairs has a verdict in both orders", k.Name, e.Name(), len(pairs))
+	default:
 		p.Note("%s: to %s the answer shown first was preferred by %+.3f [%.3f, %.3f]; %.0f %% of %d pairs are reversed when swapped", k.Name, e.Name(), b.Bias.Value, b.Bias.Lo, b.Bias.Hi, 100*b.Flips.Value, b.Pairs)
 	}
 }
