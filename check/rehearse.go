@@ -43,7 +43,6 @@ type rehearsal struct {
 // they find is kept.
 func rehearse(ctx context.Context, c Config) (*rehearsal, error) {
 	h := &rehearsal{seed: c.Seed}
-	known := c.Can
 	c.Memory, c.Private, c.Keep, c.Progress, c.Budget, c.Retries = nil, nil, nil, nil, Budget{}, -1
 	c.Variants, c.Checks = slices.Clone(c.Variants), slices.Clone(c.Checks)
 	for i := range c.Variants {
@@ -52,12 +51,6 @@ func rehearse(ctx context.Context, c Config) (*rehearsal, error) {
 	}
 	c.Judge = func(e Endpoint) (Asker, error) { return &understudy{h, e.Name()}, nil }
 	c.Embedder = func(Endpoint) (Embedder, error) { return madeVectors{}, nil }
-	c.Can = func(e Endpoint) Capabilities {
-		if known == nil {
-			return nil
-		}
-		return known(e)
-	}
 	for i := range c.Checks {
 		c.Checks[i].Busy = false // what is asked under load must be asked then
 		d := *c.Checks[i].Check
