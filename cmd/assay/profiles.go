@@ -80,7 +80,9 @@ With --yaml it prints the profile, to be copied into a suite and changed there.`
 			case asJSON:
 				return json.NewEncoder(c.out).Encode(list)
 			case len(args) == 1:
-				return c.profile(list.Profiles[0])
+				p := list.Profiles[0]
+				fmt.Fprintf(c.out, "%s: %s\n\n", p.Name, p.Purpose)
+				return c.forecast(p.Plan)
 			}
 			return c.profiles(list.Profiles)
 		},
@@ -97,17 +99,5 @@ func (c *console) profiles(list []profileJSON) error {
 	for _, p := range list {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", p.Name, p.Plan.Requests, p.Plan.PromptTokens, p.Plan.OutputTokens, strings.Join(p.Checks, ", "))
 	}
-	return w.Flush()
-}
-
-// profile prints one, check by check.
-func (c *console) profile(p profileJSON) error {
-	fmt.Fprintf(c.out, "%s: %s\n\n", p.Name, p.Purpose)
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CHECK\tOF\tREQUESTS\tPROMPT TOKENS\tOUTPUT TOKENS, AT MOST")
-	for _, part := range p.Plan.Checks {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", part.Check, part.Endpoint, part.Requests, part.PromptTokens, part.OutputLimit)
-	}
-	fmt.Fprintf(w, "\t\t%d\t%d\t%d\n", p.Plan.Requests, p.Plan.PromptTokens, p.Plan.OutputTokens)
 	return w.Flush()
 }

@@ -180,13 +180,18 @@ func (c *console) dryRun(ctx context.Context, s *bench.Suite, f *runFlags) error
 	if len(checks.Checks) == 0 {
 		return nil
 	}
-	tw := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "CHECK\tOF\tREQUESTS\tPROMPT TOKENS\tOUTPUT TOKENS, AT MOST")
-	for _, p := range checks.Checks {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\n", p.Check, p.Endpoint, p.Requests, p.PromptTokens, p.OutputLimit)
+	return c.forecast(checks)
+}
+
+// forecast prints what checks would ask, each at each endpoint.
+func (c *console) forecast(f check.Forecast) error {
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CHECK\tOF\tREQUESTS\tPROMPT TOKENS\tOUTPUT TOKENS, AT MOST")
+	for _, p := range f.Checks {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", p.Check, p.Endpoint, p.Requests, p.PromptTokens, p.OutputLimit)
 	}
-	fmt.Fprintf(tw, "\t\t%d\t%d\t%d\n", checks.Requests, checks.PromptTokens, checks.OutputTokens)
-	return tw.Flush()
+	fmt.Fprintf(w, "\t\t%d\t%d\t%d\n", f.Requests, f.PromptTokens, f.OutputTokens)
+	return w.Flush()
 }
 
 // measure runs a suite, shows what came of it and returns the exit for it.
