@@ -53,15 +53,7 @@ func ProfilePurpose(name string) string {
 	if err != nil {
 		return ""
 	}
-	var words []string
-	for line := range strings.Lines(string(data)) {
-		text, comment := strings.CutPrefix(line, "#")
-		if !comment {
-			break
-		}
-		words = append(words, strings.TrimSpace(text))
-	}
-	return strings.Join(words, " ")
+	return config.Purpose(data)
 }
 
 // readProfile decodes a built-in profile.

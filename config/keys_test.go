@@ -23,3 +23,15 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestPurpose(t *testing.T) {
+	for text, want := range map[string]string{
+		"# a first\n# look\n#\n# more\nversion: 1\n": "a first look",
+		"version: 1\n# later\n":                      "",
+		"":                                           "",
+	} {
+		if got := Purpose([]byte(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -56,15 +56,7 @@ func Purpose(name string) string {
 	if err != nil {
 		return ""
 	}
-	var words []string
-	for line := range strings.Lines(string(data)) {
-		text, comment := strings.CutPrefix(strings.TrimSpace(line), "#")
-		if !comment || strings.TrimSpace(text) == "" {
-			break
-		}
-		words = append(words, strings.TrimSpace(text))
-	}
-	return strings.Join(words, " ")
+	return config.Purpose(data)
 }
 
 // Demand is what the clause demands on one line, groups in brackets, each comparison with
